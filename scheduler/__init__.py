@@ -1,0 +1,75 @@
+"""Scheduled work inside the Django web process, on the database the project already has."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scheduler.context import RunContext, RunStopped, current_run
+    from scheduler.engine.control import (
+        add_job,
+        follow_code,
+        get_job,
+        list_jobs,
+        pause_job,
+        remove_job,
+        reset_job,
+        resume_job,
+        run_now,
+        update_job,
+    )
+    from scheduler.health import get_scheduler_status
+    from scheduler.registry import Task, get_tasks, register
+    from scheduler.runtime.local import start, stop
+    from scheduler.schedules import AfterJobs, Cron, DailyAt, Every, Manual, Monthly, Once, Weekly
+
+_HOMES = {
+    "scheduler.context": ("RunContext", "RunStopped", "current_run"),
+    "scheduler.engine.control": (
+        "add_job", "follow_code", "get_job", "list_jobs", "pause_job", "remove_job", "reset_job", "resume_job",
+        "run_now", "update_job",
+    ),
+    "scheduler.health": ("get_scheduler_status",),
+    "scheduler.registry": ("Task", "get_tasks", "register"),
+    "scheduler.runtime.local": ("start", "stop"),
+    "scheduler.schedules": ("AfterJobs", "Cron", "DailyAt", "Every", "Manual", "Monthly", "Once", "Weekly"),
+}  # fmt: skip
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AfterJobs",
+    "Cron",
+    "DailyAt",
+    "Every",
+    "Manual",
+    "Monthly",
+    "Once",
+    "RunContext",
+    "RunStopped",
+    "Task",
+    "Weekly",
+    "add_job",
+    "current_run",
+    "follow_code",
+    "get_job",
+    "get_scheduler_status",
+    "get_tasks",
+    "list_jobs",
+    "pause_job",
+    "register",
+    "remove_job",
+    "reset_job",
+    "resume_job",
+    "run_now",
+    "start",
+    "stop",
+    "update_job",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for, so that `import scheduler` loads neither models nor croniter."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value

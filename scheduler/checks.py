@@ -1,0 +1,87 @@
+"""System checks: what can be wrong, each with an id, a message and a way out."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib.metadata import PackageNotFoundError, distributions
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+
+from scheduler.conf import SETTINGS
+from scheduler.exceptions import ConfigurationError
+from scheduler.registry import registry
+
+DISTRIBUTION = "django-inprocess-scheduler"
+
+
+@register(Tags.compatibility)
+def check_settings(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """E001: a setting has a wrong value. W001: a SCHEDULER_* setting nobody reads."""
+    found: list[CheckMessage] = []
+    for setting in SETTINGS.values():
+        try:
+            setting.__get__(None)
+        except ConfigurationError as error:
+            found.append(Error(str(error), hint=setting.meaning, id="scheduler.E001"))
+    for name in dir(settings):
+        if name.startswith("SCHEDULER_") and name not in SETTINGS:
+            near = get_close_matches(name, SETTINGS, n=1)
+            hint = f"Did you mean {near[0]}?" if near else "See the reference of settings."
+            found.append(Warning(f"{name} is not a setting of the scheduler.", hint=hint, id="scheduler.W001"))
+    return found
+
+
+@register(Tags.compatibility)
+def check_modules(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """E002: a tasks module could not be imported, or registers a task wrongly."""
+    return [
+        Error(
+            f"The tasks of {module} are not available: {message}",
+            hint="Mend the module; until then its jobs do not run.",
+            id="scheduler.E002",
+        )
+        for module, message in registry.failures.items()
+    ]
+
+
+@register(Tags.compatibility)
+def check_neighbours(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """W002: another installed distribution has a top-level package named `scheduler` too."""
+    return [
+        Warning(
+            f"{name} installs a top-level package named 'scheduler' too; one of the two hides the other.",
+            hint=f"Uninstall {name}, or {DISTRIBUTION}.",
+            id="scheduler.W002",
+        )
+        for name in _neighbours()
+    ]
+
+
+def _neighbours() -> Sequence[str]:
+    found: set[str] = set()
+    for name in ("scheduler", "django-tasks-scheduler"):
+        try:
+            found.update(one.metadata["Name"] for one in distributions(name=name))
+        except PackageNotFoundError:
+            continue
+    return sorted(found)
+
+
+@register(Tags.compatibility)
+def check_lease(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """E003: the heartbeat is not renewed often enough for its time to live."""
+    try:
+        beat, ttl = (SETTINGS[f"SCHEDULER_{name}_SECONDS"].__get__(None) for name in ("HEARTBEAT", "INSTANCE_TTL"))
+    except ConfigurationError:
+        return []
+    if ttl >= 3 * beat:
+        return []
+    return [
+        Error(
+            f"SCHEDULER_INSTANCE_TTL_SECONDS ({ttl:g}) must be at least three times"
+            f" SCHEDULER_HEARTBEAT_SECONDS ({beat:g}).",
+            hint="A single late heartbeat would have a living instance taken for dead.",
+            id="scheduler.E003",
+        )
+    ]

@@ -1,0 +1,91 @@
+"""The SCHEDULER_* settings as one table, read lazily, so that `override_settings` works at once."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar, cast
+
+from django.conf import settings as django_settings
+
+from scheduler.exceptions import ConfigurationError
+
+T = TypeVar("T")
+
+
+class Setting(Generic[T]):
+    """One setting: its default, the rule its value must keep, and what it means (shown in the reference)."""
+
+    def __init__(self, default: T, meaning: str, *, rule: Callable[[Any], bool], must: str) -> None:
+        self.default = default
+        self.meaning = meaning
+        self.rule = rule
+        self.must = must
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = f"SCHEDULER_{name}"
+
+    def __get__(self, instance: object, owner: type | None = None) -> T:
+        value = getattr(django_settings, self.name, self.default)
+        if not self.rule(value):
+            raise ConfigurationError(f"{self.name} is {value!r}; it must be {self.must}.")
+        return cast(T, value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def yes_or_no(default: bool, meaning: str) -> Setting[bool]:
+    return Setting(default, meaning, rule=lambda value: isinstance(value, bool), must="True or False")
+
+
+def seconds(default: float, meaning: str, *, least: float, most: float = 86_400.0) -> Setting[float]:
+    return Setting(
+        default,
+        meaning,
+        rule=lambda value: _is_number(value) and least <= value <= most,
+        must=f"a number of seconds from {least:g} to {most:g}",
+    )
+
+
+def count(default: int, meaning: str, *, least: int, most: int) -> Setting[int]:
+    return Setting(
+        default,
+        meaning,
+        rule=lambda value: _is_number(value) and isinstance(value, int) and least <= value <= most,
+        must=f"a whole number from {least} to {most}",
+    )
+
+
+def text(default: str, meaning: str) -> Setting[str]:
+    return Setting(default, meaning, rule=lambda value: isinstance(value, str), must="a string")
+
+
+def names(default: Sequence[str], meaning: str) -> Setting[Sequence[str]]:
+    return Setting(
+        default,
+        meaning,
+        rule=lambda value: isinstance(value, list | tuple) and all(isinstance(item, str) for item in value),
+        must="a list of strings",
+    )
+
+
+class Conf:
+    """Every setting of the app; the attribute is the name without `SCHEDULER_`."""
+
+    ENABLED = yes_or_no(True, "Whether server processes of this project run the scheduler at all.")
+    AUTODISCOVER_MODULES = names(("tasks",), "Modules imported from every installed app to find registered tasks.")
+    MAX_WORKERS = count(4, "Worker threads in each process.", least=1, most=1000)
+    POLL_SECONDS = seconds(5.0, "Longest time until changes made by other processes are seen.", least=0.1, most=60.0)
+    CLAIM_AHEAD = seconds(0.25, "How long before its start a slot may be claimed.", least=0.0, most=5.0)
+    HEARTBEAT_SECONDS = seconds(10.0, "How often an instance renews its heartbeat.", least=0.1, most=3600.0)
+    INSTANCE_TTL_SECONDS = seconds(60.0, "An instance silent for this long is dead.", least=0.5)
+    SHUTDOWN_SECONDS = seconds(30.0, "How long a stopping process waits for its runs.", least=0.0, most=3600.0)
+    MIN_INTERVAL = seconds(1.0, "The shortest interval an `Every` may have.", least=0.001)
+    MAX_LOG_CHARS = count(64_000, "Characters kept of a log, error or result of a run.", least=100, most=10_000_000)
+    HEALTH_TOKEN = text("", "Requests with this bearer token see the details of the health view, as staff do.")
+
+
+conf = Conf()
+
+SETTINGS: dict[str, Setting[Any]] = {
+    setting.name: setting for setting in vars(Conf).values() if isinstance(setting, Setting)
+}

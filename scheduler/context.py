@@ -1,0 +1,95 @@
+"""What a running task can know and say about its run."""
+
+import logging
+import threading
+from collections import deque
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from scheduler.exceptions import SchedulerError
+
+
+class LogLines:
+    """Lines of a log, the newest kept within a number of characters."""
+
+    __slots__ = ("_dropped", "_limit", "_lines", "_size")
+
+    def __init__(self, limit: int) -> None:
+        self._lines: deque[str] = deque()
+        self._size = self._dropped = 0
+        self._limit = limit
+
+    def append(self, line: str) -> None:
+        """Add a line; the oldest ones go when there is no room."""
+        self._lines.append(line)
+        self._size += len(line) + 1
+        while self._size > self._limit and len(self._lines) > 1:
+            self._dropped += 1
+            self._size -= len(self._lines.popleft()) + 1
+
+    def text(self) -> str:
+        """Return the lines, and how many are gone."""
+        head = f"… {self._dropped} earlier lines dropped …\n" if self._dropped else ""
+        return head + "\n".join(self._lines)
+
+
+class RunStopped(SchedulerError):
+    """The run was asked to stop and the task agreed (`context.check_stop()`)."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RunContext:
+    """One run, seen from inside its task. All instants are aware UTC datetimes."""
+
+    run_id: int
+    job: str
+    task: str
+    scheduled_for: datetime
+    attempt: int
+    trigger: str
+    fencing_token: int
+    last_run_at: datetime | None = None
+    state: dict[str, Any] = field(default_factory=dict)
+    """Kept between the runs of a job (JSON, at most 64 KB), saved when the run ends, whatever the outcome."""
+    logger: logging.Logger = field(default_factory=lambda: logging.getLogger("scheduler.task"))
+    log: LogLines = field(default_factory=lambda: LogLines(64_000), repr=False)
+    _totals: dict[str, int | float] = field(default_factory=dict)
+    _progress: dict[str, Any] = field(default_factory=dict)
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt of one slot: hand it to services that deduplicate."""
+        return f"{self.job}:{self.scheduled_for.isoformat()}"
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether the run was asked to stop (shutdown, cancel, replacement, timeout)."""
+        return self._stop.is_set()
+
+    def request_stop(self) -> None:
+        """Ask the task to stop at its next convenience."""
+        self._stop.set()
+
+    def check_stop(self) -> None:
+        """Raise RunStopped when the run was asked to stop."""
+        if self.stop_requested:
+            raise RunStopped
+
+    def totals(self, **counts: int | float) -> None:
+        """Set the run's named totals; `errors` above 0 counts as a failure for breaker and backoff."""
+        self._totals.update(counts)
+
+    def progress(self, done: int, total: int | None = None, message: str = "") -> None:
+        """Say how far the run is."""
+        self._progress = {"done": done, "total": total, "message": message}
+
+
+_current: ContextVar[RunContext | None] = ContextVar("scheduler_current_run", default=None)
+
+
+def current_run() -> RunContext | None:
+    """Return the run this code is part of, or None outside a run."""
+    return _current.get()

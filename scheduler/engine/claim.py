@@ -1,0 +1,156 @@
+"""Claim: take due slots and promised attempts, each atomically, before anything starts."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from operator import attrgetter
+from typing import Any
+
+from django.db import IntegrityError
+from django.db.models import QuerySet
+
+from scheduler.engine.base import Claimed, Engine
+from scheduler.engine.decide import Decision, decide, may_run, start, step_over
+from scheduler.engine.write import LostRace, insert_runs, locked, update_rows, write_transaction
+from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status
+from scheduler.models.fields import Unreadable
+from scheduler.policy.overlap import is_free
+
+CLAIM_COLUMNS = (
+    "version",
+    "anchor_at", "next_run_at", "next_start_at", "last_slot", "token", "active_runs",
+    "paused_at", "paused_until", "paused_by", "pause_reason", "orphaned_at", "problem", "skips", "misses",
+    "cancellations",
+)  # fmt: skip
+values_of = attrgetter(*CLAIM_COLUMNS)
+
+
+@dataclass(slots=True)
+class Claims:
+    """What one pass took: runs to start, and rows that record slots which will not run."""
+
+    runs: list[Claimed] = field(default_factory=list)
+    not_run: list[RunLog] = field(default_factory=list)
+    resumed: list[Job] = field(default_factory=list)
+    looked_at: int = 0
+
+    def __iadd__(self, other: "Claims") -> "Claims":
+        self.runs += other.runs
+        self.not_run += other.not_run
+        self.resumed += other.resumed
+        self.looked_at += other.looked_at
+        return self
+
+
+Decide = Callable[[Engine, Job, datetime], Decision]
+
+
+def claim_due(engine: Engine, now: datetime, *, ahead: timedelta, limit: int) -> Claims:
+    """Take at most `limit` jobs that are due until `now + ahead`. A lost race is counted and leaves them due."""
+    due = Job.objects.using(engine.using).due(now + ahead)
+    if engine.foreign_tasks:
+        due = due.exclude(task__in=engine.foreign_tasks)
+    try:
+        return _claim(engine, due, now, limit, decide)
+    except IntegrityError:
+        return _claim_one_by_one(engine, due, now, limit)
+
+
+def _claim(engine: Engine, due: QuerySet[Job], now: datetime, limit: int, decide: Decide) -> Claims:
+    try:
+        with write_transaction(engine.using):
+            jobs = list(locked(due, skip_locked=True)[:limit])
+            seen = {job.pk: (job.token, job.next_start_at) for job in jobs}
+            decisions = [decide(engine, job, now) for job in jobs]
+            _write_jobs(engine, jobs, seen, "token", "next_start_at")
+            insert_runs(engine.using, [row for decision in decisions for row in decision.rows])
+    except LostRace:
+        engine.lost_races += 1
+        return Claims()
+    return _sorted_out(engine, decisions)
+
+
+def _claim_one_by_one(engine: Engine, due: QuerySet[Job], now: datetime, limit: int) -> Claims:
+    """A slot of some job stands in the ledger already: claim the others, and step over that slot."""
+    claims = Claims()
+    for pk in list(due.values_list("pk", flat=True)[:limit]):
+        one = due.filter(pk=pk)
+        try:
+            claims += _claim(engine, one, now, 1, decide)
+        except IntegrityError:
+            claims += _claim(engine, one, now, 1, step_over)
+    return claims
+
+
+def _sorted_out(engine: Engine, decisions: list[Decision]) -> Claims:
+    claims = Claims(looked_at=len(decisions))
+    for decision in decisions:
+        claims.resumed += [decision.job] if decision.resumed else []
+        for row in decision.rows:
+            if row.status == Status.RUNNING:
+                claims.runs.append(Claimed(row, engine.registry.get(decision.job.task)))
+            else:
+                claims.not_run.append(row)
+    return claims
+
+
+def claim_waiting(engine: Engine, now: datetime, *, ahead: timedelta, limit: int, run_id: int | None = None) -> Claims:
+    """Take at most `limit` promised attempts (retries, runs by hand) whose jobs are free; only `run_id` when given."""
+    try:
+        with write_transaction(engine.using):
+            runs = _lock_waiting_runs(engine, now + ahead, limit, run_id)
+            jobs = _lock_jobs(engine, {run.job_id for run in runs})
+            seen = {job.pk: (job.token,) for job in jobs.values()}
+            for run in runs:
+                if run.job_id in jobs:
+                    run.job = jobs[run.job_id]
+                    _take(engine, run, now)
+            decided = [run for run in runs if run.status != Status.PENDING]
+            _write_runs(engine, decided)
+            _write_jobs(engine, [jobs[pk] for pk in sorted({run.job_id for run in decided})], seen, "token")
+    except LostRace:
+        engine.lost_races += 1
+        return Claims()
+    started = [Claimed(run, engine.registry.get(run.job.task)) for run in decided if run.status == Status.RUNNING]
+    return Claims(runs=started, looked_at=len(decided))
+
+
+def _lock_waiting_runs(engine: Engine, horizon: datetime, limit: int, run_id: int | None) -> list[RunLog]:
+    ready = RunLog.objects.using(engine.using).ready(horizon)
+    if run_id is not None:
+        ready = ready.filter(pk=run_id)
+    return list(locked(ready, skip_locked=True)[:limit])
+
+
+def _lock_jobs(engine: Engine, ids: Iterable[int]) -> dict[int, Job]:
+    rows = Job.objects.using(engine.using).filter(pk__in=list(ids)).order_by("pk")
+    return {job.pk: job for job in locked(rows, skip_locked=True)}
+
+
+def _take(engine: Engine, run: RunLog, now: datetime) -> None:
+    """Start a promised attempt, cancel it when its job was stopped since, or leave it until the job is free."""
+    job = run.job
+    if engine.registry.find(job.task) is None or isinstance(job.policy, Unreadable):
+        return
+    if run.trigger in COUNTED and not may_run(job):
+        run.status, run.due_at, run.finished_at = Status.CANCELLED, None, now
+        run.reason = f"the job is {job.job_state}"
+        job.cancellations += 1
+    elif is_free(job.policy.overlap, job.active_runs, job.policy.max_concurrent):
+        start(engine, job, run, max(now, run.due_at or now))
+        if not is_free(job.policy.overlap, job.active_runs, job.policy.max_concurrent):
+            job.next_start_at = None if job.next_start_at != UNPLANNED else UNPLANNED
+
+
+def _write_jobs(engine: Engine, jobs: list[Job], seen: dict[int, tuple[Any, ...]], *conditions: str) -> None:
+    """Write what was decided, on condition that the job still is as it was seen."""
+    for job in jobs:
+        job.version += 1
+    rows = ((*values_of(job), job.pk, *seen[job.pk]) for job in jobs)
+    update_rows(engine.using, Job, CLAIM_COLUMNS, ("id", *conditions), rows)
+
+
+def _write_runs(engine: Engine, runs: list[RunLog]) -> None:
+    changes = ("token", "status", "due_at", "started_at", "finished_at", "instance_id", "worker", "reason")
+    rows = ((*(getattr(run, name) for name in changes), run.pk, Status.PENDING) for run in runs)
+    update_rows(engine.using, RunLog, changes, ("id", "status"), rows)

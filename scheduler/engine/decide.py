@@ -1,0 +1,140 @@
+"""Decide: what becomes of one due job. Changes the job in memory and says which rows the ledger gets."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from scheduler.engine.base import Engine
+from scheduler.engine.plan import policy_of, replan, schedule_of, set_next
+from scheduler.engine.sync import served_elsewhere
+from scheduler.exceptions import InvalidSchedule
+from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
+from scheduler.policy import misfire
+from scheduler.registry import Task
+
+
+@dataclass(slots=True)
+class Decision:
+    """One job, as it shall be written, and its new rows: at most one of them runs."""
+
+    job: Job
+    rows: list[RunLog] = field(default_factory=list)
+    resumed: bool = False
+
+
+def decide(engine: Engine, job: Job, now: datetime) -> Decision:
+    """Decide what a due job does. A job that cannot be read is set aside with its problem; the others go on."""
+    decision = Decision(job)
+    try:
+        _decide(engine, decision, now)
+    except (InvalidSchedule, ValueError, OverflowError, TypeError, KeyError) as error:
+        job.next_run_at = job.next_start_at = None
+        job.problem = str(error) or type(error).__name__
+        decision.rows.clear()
+    return decision
+
+
+def _decide(engine: Engine, decision: Decision, now: datetime) -> None:
+    job = decision.job
+    task = engine.registry.find(job.task)
+    if task is None:
+        _set_aside(engine, job, now)
+    elif job.paused_at and job.paused_until and job.paused_until <= now:
+        end_pause(job)
+        replan(job, now)
+        decision.resumed = True
+    elif job.next_start_at == UNPLANNED or job.next_run_at is None or not may_run(job):
+        job.problem, job.orphaned_at = "", None
+        replan(job, now)
+    else:
+        decision.rows = take_slot(engine, job, task, now)
+
+
+def step_over(engine: Engine, job: Job, now: datetime) -> Decision:
+    """Go past slots that the ledger has already decided (a restored backup, a clock that was set back)."""
+    job.last_slot = misfire.latest_slot(schedule_of(job), job.next_run_at or now, now)
+    replan(job, now)
+    return Decision(job)
+
+
+def may_run(job: Job) -> bool:
+    """Return whether the schedule of a job may start it: enabled, not stopped by anybody, or due for its probe."""
+    probing = job.broken_at and policy_of(job).breaker_probe_after
+    return job.enabled and not (job.paused_at or job.orphaned_at or (job.broken_at and not probing))
+
+
+def _set_aside(engine: Engine, job: Job, now: datetime) -> None:
+    """A due job whose task is not registered here: another instance's, or nobody's any more."""
+    if job.task in served_elsewhere(engine, now):
+        engine.foreign_tasks.add(job.task)
+        return
+    job.orphaned_at = now
+    job.problem = engine.registry.why_missing(job.task, job.source)
+    replan(job, now)
+
+
+def end_pause(job: Job) -> None:
+    """Clear a pause; the caller plans the job afresh."""
+    job.paused_at = job.paused_until = None
+    job.paused_by = job.pause_reason = ""
+
+
+def take_slot(engine: Engine, job: Job, task: Task, now: datetime) -> list[RunLog]:
+    """Run, or write off, the slots of a job that are due, and plan its next one."""
+    schedule, policy = schedule_of(job), policy_of(job)
+    slot, due = job.next_run_at, job.next_start_at
+    assert slot is not None, "a due job has a slot"
+    assert due is not None, "a due job has a start"
+    verdict = misfire.judge(
+        schedule,
+        slot,
+        max(now, slot),
+        misfire=policy.misfire,
+        late=now - due,
+        grace=misfire.default_grace(schedule) if policy.grace is None else policy.grace,
+        window=policy.catch_up_window,
+        max_catch_up=policy.max_catch_up,
+    )
+    rows = []
+    if verdict.missed:
+        rows.append(_missed(job, verdict))
+    if verdict.run:
+        rows.append(_running(engine, job, verdict, max(now, due)))
+    job.last_slot = verdict.run or verdict.missed
+    following = None if schedule.from_completion and verdict.run else schedule.next_after(job.last_slot or now)
+    set_next(job, following)
+    return rows
+
+
+def _running(engine: Engine, job: Job, verdict: misfire.Verdict, at: datetime) -> RunLog:
+    run = RunLog.of(
+        job,
+        scheduled_for=verdict.run,
+        trigger=Trigger.CATCH_UP if verdict.catch_up else Trigger.SCHEDULE,
+        coalesced=verdict.coalesced,
+        coalesced_from=verdict.coalesced_from,
+    )
+    start(engine, job, run, at)
+    return run
+
+
+def start(engine: Engine, job: Job, run: RunLog, at: datetime) -> None:
+    """Give `run` to this instance with a new fencing token."""
+    job.token += 1
+    job.active_runs += 1
+    run.token = job.token
+    run.status = Status.RUNNING
+    run.due_at = run.started_at = at
+    run.instance_id = engine.instance_id
+    run.worker = engine.name
+
+
+def _missed(job: Job, verdict: misfire.Verdict) -> RunLog:
+    job.misses += 1 + verdict.missed_coalesced
+    return RunLog.of(
+        job,
+        scheduled_for=verdict.missed,
+        status=Status.MISSED,
+        reason="found later than its grace",
+        coalesced=verdict.missed_coalesced,
+        coalesced_from=verdict.missed_from,
+    )

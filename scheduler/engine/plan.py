@@ -1,0 +1,96 @@
+"""Plan: the next slot of a job and its planned start. Changes the job in memory only."""
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from django.conf import settings
+
+from scheduler.exceptions import InvalidSchedule
+from scheduler.models import Job
+from scheduler.models.fields import Unreadable
+from scheduler.policy import Policy
+from scheduler.policy.jitter import delay
+from scheduler.policy.overlap import is_free
+from scheduler.schedules import Schedule
+
+BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+
+def schedule_of(job: Job) -> Schedule:
+    """Return the schedule of a job with its anchor and time zone; raises InvalidSchedule when it cannot be read."""
+    schedule = job.schedule
+    if isinstance(schedule, Unreadable):
+        raise InvalidSchedule(schedule.error)
+    return _bound(schedule, job.anchor_at, settings.TIME_ZONE)
+
+
+@lru_cache(maxsize=4096)
+def _bound(schedule: Schedule, anchor: datetime | None, timezone: str) -> Schedule:
+    return schedule.bind(anchor=anchor, timezone=timezone)
+
+
+def policy_of(job: Job) -> Policy:
+    """Return the policies of a job; raises InvalidSchedule when they cannot be read."""
+    policy: Policy | Unreadable = job.policy
+    if isinstance(policy, Unreadable):
+        raise InvalidSchedule(policy.error, field="policy")
+    return policy
+
+
+def replan(job: Job, now: datetime) -> None:
+    """Plan a job afresh: the first slot after `now` that was never claimed, never one in the past.
+
+    A stopped job (disabled, orphaned, invalid, broken, paused) has no next slot; a pause with an end is looked at
+    again when it ends, and a broken job may have a probe.
+    """
+    job.next_run_at = job.next_start_at = None
+    if not job.enabled:
+        job.anchor_at = None
+        return
+    if job.anchor_at is None:
+        job.anchor_at = now
+    if job.orphaned_at or job.problem:
+        return
+    if job.paused_at:
+        job.next_start_at = job.paused_until
+    elif job.broken_at:
+        plan_probe(job, now)
+    else:
+        set_next(job, _first_slot(job, now))
+
+
+def plan_probe(job: Job, now: datetime) -> None:
+    """Plan the half-open run of a broken job: its first slot once `breaker_probe_after` is over, if it has one."""
+    probe_after = policy_of(job).breaker_probe_after
+    failed_at = job.last_finished_at or job.broken_at or now
+    set_next(job, _first_slot(job, max(now, failed_at + probe_after)) if probe_after else None)
+
+
+def _first_slot(job: Job, now: datetime) -> datetime | None:
+    schedule = schedule_of(job)
+    if schedule.kind == "once":
+        at = schedule.next_after(BEGINNING)
+        return None if at == job.last_slot else at
+    if schedule.from_completion:
+        planned = schedule.next_after(max(filter(None, (job.anchor_at, job.last_finished_at)), default=now))
+        return planned if planned and planned > now else schedule.next_after(now)
+    return schedule.next_after(max(now, job.last_slot or now))
+
+
+def set_next(job: Job, slot: datetime | None, *, not_before: datetime | None = None) -> None:
+    """Make `slot` the next one of the job. While the job is busy it is not due: the end of its run plans on."""
+    job.next_run_at = slot
+    policy = policy_of(job)
+    if slot is None or not is_free(policy.overlap, job.active_runs, policy.max_concurrent):
+        job.next_start_at = None
+        return
+    start = slot + jitter_of(job, slot)
+    job.next_start_at = start if not_before is None else max(start, not_before)
+
+
+def jitter_of(job: Job, slot: datetime) -> timedelta:
+    """Return how long after its slot the job starts."""
+    schedule = schedule_of(job)
+    if not schedule.jitter:
+        return timedelta(0)
+    return delay(job.name, slot, schedule.jitter, schedule.next_after(slot))

@@ -1,0 +1,94 @@
+"""Presence: which scheduler processes live on this database."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef, Subquery
+
+from scheduler.engine.base import Engine
+from scheduler.models import Instance, Job, RunLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """What identifies the operating-system process of an instance: pids are used again, so boot and start count."""
+
+    host: str
+    boot_id: str
+    pid: int
+    process_started: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one indexed query sees: the earliest start of a job and of a promised attempt, and whether any died."""
+
+    next_job_at: datetime | None
+    next_attempt_at: datetime | None
+    someone_died: bool
+
+
+def join(engine: Engine, process: Process, now: datetime, *, started_by: str) -> None:
+    """Enter this instance."""
+    Instance.objects.using(engine.using).create(
+        id=engine.instance_id,
+        host=process.host,
+        boot_id=process.boot_id,
+        pid=process.pid,
+        process_started=process.process_started,
+        started_by=started_by,
+        started_at=now,
+        heartbeat_at=now,
+        tasks=sorted({task.name for task in engine.registry}),
+    )
+
+
+def renew(engine: Engine, now: datetime, *, ticked_at: datetime | None) -> bool:
+    """Renew the heartbeat; False when this instance was declared dead meanwhile."""
+    mine = Instance.objects.using(engine.using).filter(pk=engine.instance_id)
+    return bool(mine.update(heartbeat_at=now, ticked_at=ticked_at))
+
+
+def leave(engine: Engine) -> None:
+    """Remove this instance."""
+    Instance.objects.using(engine.using).filter(pk=engine.instance_id).delete()
+
+
+def look(engine: Engine, now: datetime) -> Look | None:
+    """Return what there is to do, from one query; None when this instance was declared dead meanwhile."""
+    using = engine.using
+    jobs = Job.objects.using(using).filter(next_start_at__isnull=False)
+    if engine.foreign_tasks:
+        jobs = jobs.exclude(task__in=engine.foreign_tasks)
+    attempts = RunLog.objects.using(using).waiting()
+    dead = Instance.objects.using(using).dead(engine.dead_before(now)).exclude(pk=OuterRef("pk"))
+    seen = (
+        Instance.objects.using(using)
+        .filter(pk=engine.instance_id)
+        .annotate(
+            next_job_at=Subquery(jobs.order_by("next_start_at").values("next_start_at")[:1]),
+            next_attempt_at=Subquery(attempts.order_by("due_at").values("due_at")[:1]),
+            someone_died=Exists(dead),
+        )
+        .values_list("next_job_at", "next_attempt_at", "someone_died")
+        .first()
+    )
+    return None if seen is None else Look(*seen)
+
+
+def dead_instances(engine: Engine, now: datetime, is_gone: Callable[[Process], bool]) -> list[Instance]:
+    """Return the instances that are silent for too long, or whose process on this host is gone."""
+    others = Instance.objects.using(engine.using).exclude(pk=engine.instance_id)
+    deadline = engine.dead_before(now)
+    return [one for one in others if one.heartbeat_at < deadline or is_gone(process_of(one))]
+
+
+def process_of(instance: Instance) -> Process:
+    """Return the process of an instance."""
+    return Process(
+        host=instance.host,
+        boot_id=instance.boot_id,
+        pid=instance.pid,
+        process_started=instance.process_started,
+    )

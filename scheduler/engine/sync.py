@@ -1,0 +1,108 @@
+"""Sync: make the jobs in the database follow the tasks in the code. Safe when several processes boot at once."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from scheduler.engine.base import Engine
+from scheduler.models import UNPLANNED, Instance, Job
+from scheduler.registry import Task
+
+CODE_COLUMNS = ("task", "schedule", "policy", "kwargs", "description", "enabled", "source")
+"""What the code decides about a job, except where a person overrode it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """How many jobs one pass created, changed, orphaned and took back."""
+
+    created: int = 0
+    changed: int = 0
+    orphaned: int = 0
+    returned: int = 0
+
+
+def definition(task: Task) -> dict[str, Any]:
+    """Return the columns of a job as its task defines them."""
+    return {
+        "task": task.name,
+        "schedule": task.schedule,
+        "policy": task.policy,
+        "kwargs": dict(task.kwargs),
+        "description": task.description[:500],
+        "enabled": task.enabled,
+        "source": task.module[:255],
+    }
+
+
+def sync(engine: Engine, now: datetime) -> Synced:
+    """Create missing jobs, change those whose code changed, set aside those without code, take back returning ones."""
+    present = {job.name: job for job in Job.objects.using(engine.using).all()}
+    created = _create(engine, [task for task in engine.registry if task.name not in present], now)
+    changed = sum(_follow(engine, present[task.name], task) for task in engine.registry if task.name in present)
+    returned = _take_back(engine, present.values())
+    orphaned = _set_aside(engine, present.values(), now)
+    return Synced(created, changed, orphaned, returned)
+
+
+def ensure_job(engine: Engine, name: str, now: datetime) -> None:
+    """Create the job of a registered task if no start of the scheduler has done so yet."""
+    task = engine.registry.find(name)
+    if task is not None and not Job.objects.using(engine.using).filter(name=name).exists():
+        _create(engine, [task], now)
+
+
+def _create(engine: Engine, tasks: list[Task], now: datetime) -> int:
+    jobs = [Job(name=task.name, created_at=now, **definition(task)) for task in tasks]
+    Job.objects.using(engine.using).bulk_create(jobs, ignore_conflicts=True)
+    return len(jobs)
+
+
+def _follow(engine: Engine, job: Job, task: Task) -> int:
+    """Bring the columns that no person overrode up to date; one write, so that a job never has half a definition."""
+    wanted = definition(task)
+    changes = {
+        name: wanted[name]
+        for name in CODE_COLUMNS
+        if name not in job.overridden_fields and getattr(job, name) != wanted[name]
+    }
+    if not job.source or not changes:
+        return 0
+    return Job.objects.using(engine.using).filter(pk=job.pk).update(**changes)
+
+
+def _take_back(engine: Engine, jobs: Iterable[Job]) -> int:
+    ids = [job.pk for job in jobs if job.orphaned_at and job.task in engine.registry]
+    if not ids:
+        return 0
+    back = Job.objects.using(engine.using).filter(pk__in=ids, orphaned_at__isnull=False)
+    return back.update(orphaned_at=None, problem="", next_start_at=UNPLANNED)
+
+
+def _set_aside(engine: Engine, jobs: Iterable[Job], now: datetime) -> int:
+    """Orphan the jobs whose task neither this process nor any other live instance registers."""
+    strangers = [job for job in jobs if job.task not in engine.registry and not job.orphaned_at]
+    if not strangers:
+        return 0
+    served = served_elsewhere(engine, now)
+    count = 0
+    for job in strangers:
+        if job.task not in served:
+            count += (
+                Job.objects.using(engine.using)
+                .filter(pk=job.pk, orphaned_at__isnull=True)
+                .update(
+                    orphaned_at=now,
+                    problem=engine.registry.why_missing(job.task, job.source),
+                    next_run_at=None,
+                    next_start_at=None,
+                )
+            )
+    return count
+
+
+def served_elsewhere(engine: Engine, now: datetime) -> set[str]:
+    """Return the names of the tasks that other live instances register."""
+    others = Instance.objects.using(engine.using).alive(engine.dead_before(now)).exclude(pk=engine.instance_id)
+    return {name for tasks in others.values_list("tasks", flat=True) for name in tasks}

@@ -1,0 +1,51 @@
+"""Tick: one pass of the engine. Claim what is due and say when to wake."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from scheduler.engine.base import Engine
+from scheduler.engine.claim import Claims, claim_due, claim_waiting
+from scheduler.engine.presence import Look, look
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What one pass took, when the next start is due (None: nothing planned), and whether to look again at once.
+
+    `alive` is False when this instance was declared dead meanwhile.
+    """
+
+    claims: Claims
+    next_at: datetime | None = None
+    again: bool = False
+    alive: bool = True
+    someone_died: bool = False
+
+
+def tick(engine: Engine, now: datetime, *, ahead: timedelta, capacity: int) -> Tick:
+    """Claim at most `capacity` runs that start before `now + ahead`: promised attempts first, then due jobs."""
+    seen = look(engine, now)
+    if seen is None:
+        return Tick(Claims(), alive=False)
+    claims = Claims()
+    if capacity > 0 and _is_due(seen.next_attempt_at, now + ahead):
+        claims += claim_waiting(engine, now, ahead=ahead, limit=capacity)
+    left = capacity - len(claims.runs)
+    if left > 0 and _is_due(seen.next_job_at, now + ahead):
+        claims += claim_due(engine, now, ahead=ahead, limit=left)
+    return Tick(
+        claims,
+        next_at=_next_at(seen, now + ahead),
+        again=claims.looked_at > 0 and len(claims.runs) < capacity,
+        someone_died=seen.someone_died,
+    )
+
+
+def _is_due(at: datetime | None, horizon: datetime) -> bool:
+    return at is not None and at <= horizon
+
+
+def _next_at(seen: Look, horizon: datetime) -> datetime | None:
+    """Return the earliest start still to come; what is due already waits for a free worker or a free job."""
+    to_come = [at for at in (seen.next_job_at, seen.next_attempt_at) if at is not None and at > horizon]
+    return min(to_come, default=None)

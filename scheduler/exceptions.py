@@ -1,0 +1,52 @@
+"""Every error of this package: one base class, named by what went wrong, the docstring as the default message."""
+
+import inspect
+
+
+class SchedulerError(Exception):
+    """Something went wrong in the scheduler."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or inspect.getdoc(type(self)))
+
+
+class ConfigurationError(SchedulerError):
+    """A setting or an option of the scheduler is wrong."""
+
+
+class InvalidSchedule(ConfigurationError, ValueError):
+    """The schedule can never be right as written.
+
+    `field` names the argument or cron field that is wrong, so that a form can show the message beside it.
+    """
+
+    def __init__(self, message: str | None = None, *, field: str = "schedule") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class InvalidOption(ConfigurationError, ValueError):
+    """An option of a task or job is unknown or has a wrong value."""
+
+
+class DuplicateTask(ConfigurationError):
+    """Two different functions are registered under one task name."""
+
+
+class UnknownTask(SchedulerError, LookupError):
+    """No task of this name is registered in this process."""
+
+
+class UnknownJob(SchedulerError, LookupError):
+    """No job of this name exists."""
+
+
+class Refused(SchedulerError):
+    """The scheduler will not do this now.
+
+    `code` is one of busy, gate_closed, paused, broken, not_registered, orphaned, code_owned, invalid.
+    """
+
+    def __init__(self, message: str | None = None, *, code: str = "refused") -> None:
+        super().__init__(message)
+        self.code = code

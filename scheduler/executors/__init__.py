@@ -1,0 +1,1 @@
+"""What runs the call of a task: one file for each way."""

@@ -1,0 +1,48 @@
+"""The asyncio loop on which `async def` tasks run, in a thread of its own, started when first needed."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+
+class LoopThread:
+    """One event loop in one daemon thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Start a coroutine on the loop and return at once."""
+        asyncio.run_coroutine_threadsafe(coroutine, self._started())
+
+    def stop(self) -> None:
+        """Cancel what runs on the loop and end it."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon_threadsafe(_cancel_all_and_stop, loop)
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=_serve, args=(self._loop,), name="scheduler-asyncio", daemon=True).start()
+            return self._loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+def _cancel_all_and_stop(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    gathered = asyncio.gather(*tasks, return_exceptions=True)
+    gathered.add_done_callback(lambda _: loop.stop())

@@ -1,0 +1,86 @@
+"""Texts of runs made safe to store: every database takes them, and none is longer than the limit."""
+
+import json
+import logging
+import traceback
+from typing import Any
+
+logger = logging.getLogger("scheduler")
+
+STATE_LIMIT = 64 * 1024
+CUT = "\n… cut: {} more characters …\n"
+
+
+def clean(text: str) -> str:
+    """Return the text without NUL, which PostgreSQL refuses, and without lone surrogates, which no encoder takes."""
+    text = text.replace("\x00", "\ufffd")
+    return text.encode("utf-8", "backslashreplace").decode("utf-8") if _has_surrogates(text) else text
+
+
+def _has_surrogates(text: str) -> bool:
+    if text.isascii():
+        return False
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def keep_head(text: str, limit: int) -> str:
+    """Return the cleaned text, its end cut beyond `limit` characters."""
+    if len(text) <= limit:
+        return clean(text)
+    mark = CUT.format(len(text) - limit)
+    return clean(text[: max(0, limit - len(mark))]) + mark
+
+
+def keep_tail(text: str, limit: int) -> str:
+    """Return the cleaned text, its beginning cut beyond `limit` characters: the last lines of a traceback say most."""
+    if len(text) <= limit:
+        return clean(text)
+    mark = CUT.format(len(text) - limit)
+    return mark + clean(text[-max(1, limit - len(mark)) :])
+
+
+def result_text(value: Any, limit: int) -> str:
+    """Return a stored form of what a task returned: text as it is, JSON where possible, else its repr."""
+    if value is None:
+        return ""
+    try:
+        return keep_head(value if isinstance(value, str) else _plain_or_repr(value), limit)
+    except BaseException as error:
+        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
+
+
+def _plain_or_repr(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
+
+
+def error_text(error: BaseException, limit: int) -> str:
+    """Return the traceback of an error, the frames of the task only, its tail kept."""
+    try:
+        frames = error.__traceback__.tb_next if error.__traceback__ and error.__traceback__.tb_next else None
+        lines = traceback.format_exception(type(error), error, frames or error.__traceback__)
+        return keep_tail("".join(lines), limit)
+    except BaseException as problem:
+        return f"{type(error).__name__} (its text cannot be shown: {type(problem).__name__})"
+
+
+def storable(value: dict[str, Any], limit: int = STATE_LIMIT) -> dict[str, Any] | None:
+    """Return the value if every database can keep it as JSON within `limit` characters; else None, with a warning."""
+    if not value:
+        return value
+    try:
+        text = json.dumps(value, allow_nan=False)
+        if len(text) > limit:
+            raise ValueError(f"it has {len(text)} characters; at most {limit} are kept")
+        if "\\u0000" in text or _has_surrogates(json.dumps(value, ensure_ascii=False)):
+            raise ValueError("it holds NUL or a lone surrogate")
+    except (TypeError, ValueError, RecursionError) as problem:
+        logger.warning("A value of a run was not kept: %s", problem, extra={"action": "value_dropped"})
+        return None
+    return value

@@ -1,0 +1,156 @@
+"""Health: green means that due work is being run, wherever it is asked."""
+
+import hmac
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.db.models import Count, Q
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.conf import conf
+from scheduler.engine.base import Engine
+from scheduler.models import Instance, Job
+from scheduler.runtime import local, startup
+
+OVERDUE_AFTER = timedelta(seconds=60)
+TICK_LIMIT = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerStatus:
+    """The state of the scheduler as a whole, and of this process.
+
+    `status` is ok, degraded (see `problems`), disabled (SCHEDULER_ENABLED is off and nothing else runs it) or
+    unavailable (the database does not answer). Ages and durations are seconds.
+    """
+
+    status: str
+    problems: list[str] = field(default_factory=list)
+    here: dict[str, Any] = field(default_factory=dict)
+    instances: list[dict[str, Any]] = field(default_factory=list)
+    jobs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether a monitor should be content."""
+        return self.status in ("ok", "disabled")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the status as JSON-ready data."""
+        return asdict(self)
+
+
+def get_scheduler_status() -> SchedulerStatus:
+    """Return what the scheduler is doing, by the database and this process. A database that is away is a status."""
+    now = SYSTEM_CLOCK.now()
+    here = _here()
+    try:
+        instances = _instances(now)
+        jobs = _jobs(now)
+    except DatabaseError as error:
+        return SchedulerStatus("unavailable", [f"the database does not answer: {type(error).__name__}"], here)
+    alive = [one for one in instances if one["alive"]]
+    if not conf.ENABLED and not alive:
+        return SchedulerStatus("disabled", [], here, instances, jobs)
+    problems = _problems(alive, jobs, here)
+    return SchedulerStatus("degraded" if problems else "ok", problems, here, instances, jobs)
+
+
+def _here() -> dict[str, Any]:
+    runner, decision = local.current(), startup.decision()
+    here: dict[str, Any] = {
+        "runs": runner is not None and runner.is_running(),
+        "reason": decision.reason if decision else "not asked to start yet",
+        "started_by": decision.how if decision else "",
+    }
+    if runner is not None:
+        here["threads"] = {service.name: service.is_alive() for service in runner.services}
+        here["workers"] = runner.executor.thread_states()
+        here["errors"] = {service.name: service.last_error for service in runner.services if service.errors}
+        here["restarts"] = runner.watchdog.restarts
+        here["living_runs"] = len(runner.executor.living())
+        here["unwritten_ends"] = runner.recorder.pending()
+        here["clock_offset"] = runner.clock.offset.total_seconds()
+    return here
+
+
+def _instances(now: datetime) -> list[dict[str, Any]]:
+    deadline = Engine.dead_before(now)
+    return [
+        {
+            "id": str(one.pk),
+            "name": str(one),
+            "started_by": one.started_by,
+            "alive": one.heartbeat_at >= deadline,
+            "heartbeat_age": (now - one.heartbeat_at).total_seconds(),
+            "tick_age": (now - one.ticked_at).total_seconds() if one.ticked_at else None,
+            "uptime": (now - one.started_at).total_seconds(),
+        }
+        for one in Instance.objects.all()
+    ]
+
+
+def _jobs(now: datetime) -> dict[str, Any]:
+    overdue = Job.objects.overdue(now - OVERDUE_AFTER).values_list("name", "next_start_at").first()
+    counts = Job.objects.aggregate(
+        total=Count("pk"),
+        running=Count("pk", filter=Q(active_runs__gt=0)),
+        broken=Count("pk", filter=Q(broken_at__isnull=False)),
+        paused=Count("pk", filter=Q(paused_at__isnull=False)),
+        orphaned=Count("pk", filter=Q(orphaned_at__isnull=False)),
+        invalid=Count("pk", filter=~Q(problem="") & Q(orphaned_at__isnull=True)),
+    )
+    return {
+        **counts,
+        "oldest_overdue": overdue[0] if overdue else None,
+        "oldest_overdue_seconds": (now - overdue[1]).total_seconds() if overdue and overdue[1] else 0.0,
+    }
+
+
+def _problems(alive: list[dict[str, Any]], jobs: dict[str, Any], here: dict[str, Any]) -> list[str]:
+    found = []
+    if not alive and jobs["total"]:
+        found.append("no live instance runs the scheduler")
+    found += [
+        f"the dispatcher of {one['name']} has not completed a tick for {one['tick_age']:.0f} s"
+        for one in alive
+        if one["tick_age"] is not None and one["tick_age"] > TICK_LIMIT.total_seconds()
+    ]
+    if jobs["oldest_overdue"]:
+        found.append(f"{jobs['oldest_overdue']} is overdue by {jobs['oldest_overdue_seconds']:.0f} s")
+    found += [f"{jobs[word]} {word} job{'s' * (jobs[word] != 1)}" for word in ("broken", "invalid") if jobs[word]]
+    found += [f"the {name} thread is dead" for name, lives in here.get("threads", {}).items() if not lives]
+    return found
+
+
+@never_cache
+def health(request: HttpRequest) -> JsonResponse:
+    """200 when due work is being run (or the scheduler is disabled), else 503; details for staff and token holders."""
+    status = get_scheduler_status()
+    body = status.to_dict() if _may_see_details(request) else {"status": status.status}
+    return JsonResponse(body, status=200 if status.ok else 503)
+
+
+@never_cache
+def live(request: HttpRequest) -> JsonResponse:
+    """200 while this process answers; touches nothing else, so that a dead scheduler takes no web server down."""
+    return JsonResponse({"status": "alive"})
+
+
+def _may_see_details(request: HttpRequest) -> bool:
+    token = conf.HEALTH_TOKEN
+    given = request.headers.get("Authorization", "")
+    if token and hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+        return True
+    if settings.DEBUG:
+        return True
+    try:
+        user = getattr(request, "user", None)
+        return bool(user and user.is_active and user.is_staff)
+    except DatabaseError:
+        return False

@@ -1,0 +1,127 @@
+"""Show when jobs run next and how they stand."""
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine.control import get_job, list_jobs
+from scheduler.engine.plan import schedule_of
+from scheduler.exceptions import ConfigurationError
+from scheduler.health import SchedulerStatus, get_scheduler_status
+from scheduler.management.output import SchedulerCommand, moment, relative
+from scheduler.models import UNPLANNED, Job
+
+
+class Command(SchedulerCommand):
+    """Prints the jobs, their next slots, or the state of the scheduler."""
+
+    help = "Show the schedule: all jobs, the next slots of each, or the state of the scheduler."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("name", nargs="?", help="only this job")
+        parser.add_argument("--next", type=int, metavar="N", help="the next N slots of each job")
+        parser.add_argument(
+            "--status", action="store_true", help="which processes run the scheduler, and how it stands"
+        )
+
+    def run(self, **options: Any) -> None:
+        now = SYSTEM_CLOCK.now()
+        if options["status"]:
+            self._status(get_scheduler_status(), options["json"])
+            return
+        jobs = [get_job(options["name"])] if options["name"] else list_jobs()
+        if options["next"] is not None:
+            self._next(jobs, max(1, min(options["next"], 1000)), now, options["json"])
+        elif options["json"]:
+            self.print_json([_data(job) for job in jobs])
+        else:
+            self._jobs(jobs, now)
+
+    def _jobs(self, jobs: list[Job], now: datetime) -> None:
+        rows = [
+            (
+                job.name,
+                job.job_state.label,
+                job.schedule,
+                moment(_next_start(job)),
+                relative(_next_start(job), now),
+                f"{job.last_status} {relative(job.last_finished_at, now)}" if job.last_status else "never ran",
+                job.problem,
+            )
+            for job in jobs
+        ]
+        heads = ["JOB", "STATE", "SCHEDULE", "NEXT RUN", "", "LAST RUN", "PROBLEM"]
+        self.print_table(heads, rows, empty="No jobs yet: they appear when the scheduler has started once.")
+
+    def _next(self, jobs: list[Job], count: int, now: datetime, as_json: bool) -> None:
+        slots = sorted((slot, job.name, note) for job in jobs for slot, note in _upcoming(job, count, now))
+        if as_json:
+            self.print_json(
+                [{"job": name, "scheduled_for": slot.isoformat(), "note": note} for slot, name, note in slots]
+            )
+            return
+        rows = [(moment(slot), relative(slot, now), name, note) for slot, name, note in slots]
+        self.print_table(["SLOT", "", "JOB", "NOTE"], rows, empty="No job has a slot to come.")
+
+    def _status(self, status: SchedulerStatus, as_json: bool) -> None:
+        if as_json:
+            self.print_json(status.to_dict())
+            return
+        style = self.style.SUCCESS if status.ok else self.style.ERROR
+        self.stdout.write(style(f"Scheduler: {status.status}"))
+        for problem in status.problems:
+            self.stdout.write(f"  - {problem}")
+        self.stdout.write(f"This process: {status.here['reason']}")
+        rows = [
+            (
+                one["name"],
+                one["started_by"],
+                "alive" if one["alive"] else "silent",
+                f"{one['heartbeat_age']:.0f} s ago",
+                "-" if one["tick_age"] is None else f"{one['tick_age']:.0f} s ago",
+            )
+            for one in status.instances
+        ]
+        heads = ["INSTANCE", "STARTED BY", "STATE", "HEARTBEAT", "LAST TICK"]
+        self.print_table(heads, rows, empty="No instance runs the scheduler.")
+        if status.jobs:
+            words = ", ".join(
+                f"{status.jobs[word]} {word}" for word in ("total", "running", "broken", "paused", "orphaned")
+            )
+            self.stdout.write(f"Jobs: {words}")
+
+
+def _next_start(job: Job) -> datetime | None:
+    """Return when a job starts next, or its next slot while it is busy; None before it has been planned."""
+    at: datetime | None = job.next_run_at if job.next_start_at in (None, UNPLANNED) else job.next_start_at
+    return at
+
+
+def _upcoming(job: Job, count: int, now: datetime) -> list[tuple[datetime, str]]:
+    if job.next_run_at is None:
+        return []
+    try:
+        schedule = schedule_of(job)
+    except ConfigurationError:
+        return []
+    slots = [job.next_run_at, *schedule.upcoming(count - 1, job.next_run_at)]
+    if schedule.from_completion:
+        slots = slots[:1]
+    return [(slot, schedule.dst_note(slot) or "") for slot in slots]
+
+
+def _data(job: Job) -> dict[str, Any]:
+    return {
+        "name": job.name,
+        "task": job.task,
+        "state": job.job_state.value,
+        "schedule": str(job.schedule),
+        "next_run_at": job.next_run_at,
+        "next_start_at": None if job.next_start_at == UNPLANNED else job.next_start_at,
+        "last_run_at": job.last_run_at,
+        "last_status": job.last_status,
+        "consecutive_failures": job.consecutive_failures,
+        "problem": job.problem,
+    }

@@ -1,0 +1,96 @@
+"""What the commands print: aligned tables cut to the terminal, or JSON."""
+
+import json
+import shutil
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from scheduler.exceptions import SchedulerError
+
+GAP = "  "
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+class SchedulerCommand(BaseCommand):
+    """A command with `--json`, whose errors are one clear line and exit code 2."""
+
+    requires_migrations_checks = False
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="print JSON for programs instead of text for people")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            self.run(**options)
+        except SchedulerError as error:
+            raise CommandError(str(error), returncode=2) from error
+
+    def run(self, **options: Any) -> None:
+        """Do what the command is for."""
+        raise NotImplementedError
+
+    def print_json(self, data: Any) -> None:
+        """Print data as JSON; instants in ISO 8601, UTC."""
+        self.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, default=str))
+
+    def print_table(self, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: str) -> None:
+        """Print rows under their heads; the last column is cut at the edge of the terminal."""
+        if not rows:
+            self.stdout.write(empty)
+            return
+        for line in table_lines(heads, rows, width=_terminal_width()):
+            self.stdout.write(line)
+
+
+def table_lines(heads: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int | None) -> list[str]:
+    """Return the lines of an aligned table, none longer than `width` characters (None: as long as they are)."""
+    cells = [list(heads), *([_one_line(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = (GAP.join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in cells)
+    return [line if width is None or len(line) <= width else line[: width - 1] + "…" for line in lines]
+
+
+def moment(at: datetime | None) -> str:
+    """Return an instant in the project's time zone, the zone named."""
+    if at is None:
+        return "-"
+    local = at.astimezone(timezone.get_default_timezone())
+    return f"{local:%Y-%m-%d %H:%M:%S} {local:%Z}"
+
+
+def relative(at: datetime | None, now: datetime) -> str:
+    """Return “in 3 min” or “2 h ago”."""
+    if at is None:
+        return "-"
+    if abs(at - now) < timedelta(seconds=1):
+        return "now"
+    return f"in {span(at - now)}" if at > now else f"{span(now - at)} ago"
+
+
+def span(duration: timedelta | None) -> str:
+    """Return a duration in its two largest units."""
+    if duration is None:
+        return "-"
+    seconds = duration.total_seconds()
+    if seconds < 10:
+        return f"{seconds:.3g} s"
+    parts, left = [], int(seconds)
+    for size, unit in UNITS:
+        if left >= size:
+            parts.append(f"{left // size} {unit}")
+            left %= size
+    return " ".join(parts[:2])
+
+
+def _one_line(cell: Any) -> str:
+    return " ".join(str(cell).split()) if cell not in (None, "") else "-"
+
+
+def _terminal_width() -> int | None:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -1,0 +1,208 @@
+"""Registered tasks: plain functions with a name, a schedule and options, checked at import."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
+from typing import Any, TypeVar
+
+from scheduler.exceptions import ConfigurationError, DuplicateTask, InvalidOption, UnknownTask
+from scheduler.policy import DEFAULT_POLICY, Policy
+from scheduler.policy.codec import from_options
+from scheduler.schedules import Manual, Schedule, parse
+
+NAME_LENGTH = 255
+
+F = TypeVar("F", bound=Callable[..., Any])
+Gate = Callable[[], bool | str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A registered function and what its job of the same name is made of.
+
+    `place` is the file and line of the registration, `module` its module; `gate` must say True before the job may be
+    enabled or run.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    schedule: Schedule = field(default_factory=Manual)
+    policy: Policy = DEFAULT_POLICY
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    enabled: bool = True
+    description: str = ""
+    gate: Gate | None = None
+    takes_context: bool = False
+    place: str = ""
+    module: str = ""
+
+
+class Registry:
+    """The tasks of this process, by name."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task] = {}
+        self.failures: dict[str, str] = {}
+        """Modules that could not be imported, each with what was wrong; their jobs are left alone, not deleted."""
+
+    def add(self, task: Task) -> None:
+        """Add a task; the same function again is no-op, another one under the name raises DuplicateTask."""
+        present = self._tasks.get(task.name)
+        if present is None or _same_function(present.function, task.function):
+            self._tasks[task.name] = task
+            return
+        raise DuplicateTask(
+            f"Task {task.name!r} is registered twice: at {present.place} and at {task.place}. Rename one of them."
+        )
+
+    def get(self, name: str) -> Task:
+        """Return the task of this name; raises UnknownTask with near names."""
+        try:
+            return self._tasks[name]
+        except KeyError:
+            raise UnknownTask(f"No task {name!r} is registered here.{did_you_mean(name, self._tasks)}") from None
+
+    def find(self, name: str) -> Task | None:
+        """Return the task of this name, or None."""
+        return self._tasks.get(name)
+
+    def why_missing(self, name: str, module: str) -> str:
+        """Say why a task is not here: `module`, which registered it, failed to import, or no longer registers it."""
+        failure = self.failures.get(module)
+        if failure:
+            return f"{module} could not be imported: {failure}"
+        return f"No code registers the task {name!r} any more."
+
+    def remove(self, name: str) -> None:
+        """Forget a task (tests and reloads)."""
+        self._tasks.pop(name, None)
+
+    def names(self) -> list[str]:
+        """Return all names, sorted."""
+        return sorted(self._tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter([self._tasks[name] for name in self.names()])
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tasks
+
+
+registry = Registry()
+
+
+def did_you_mean(name: str, known: Any) -> str:
+    """Return “ Did you mean 'a' or 'b'?” for near names, else an empty string."""
+    near = get_close_matches(name, list(known), n=3)
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def register(
+    name: str | None = None,
+    *,
+    schedule: Schedule | str | Mapping[str, Any] | None = None,
+    enabled: bool = True,
+    kwargs: Mapping[str, Any] | None = None,
+    description: str | None = None,
+    gate: Gate | None = None,
+    takes_context: bool = False,
+    into: Registry | None = None,
+    **options: Any,
+) -> Callable[[F], F]:
+    """Register the decorated function as a task, and its schedule as a job of the same name.
+
+    The function stays what it is and can be called directly. `name` defaults to its dotted path. `schedule` is a
+    schedule, its text form or its JSON form; without one the job only runs by hand. `options` are the policy options
+    (see the reference). Raises InvalidSchedule, InvalidOption or DuplicateTask, each naming the place.
+    """
+    place, module = _caller_place()
+
+    def decorate(function: F) -> F:
+        if not callable(function):
+            raise InvalidOption(f'@register at {place} needs a name in brackets: @register("name").')
+        task_name = f"{function.__module__}.{function.__qualname__}" if name is None else name
+        with _naming(task_name, place):
+            task = Task(
+                name=_checked_name(task_name),
+                function=function,
+                schedule=Manual() if schedule is None else parse(schedule),
+                policy=from_options(options),
+                kwargs=dict(kwargs or {}),
+                enabled=enabled,
+                description=_first_line(function) if description is None else description,
+                gate=gate,
+                takes_context=takes_context,
+                place=place,
+                module=module,
+            )
+        (registry if into is None else into).add(task)
+        return function
+
+    if callable(name):
+        raise InvalidOption(f'@register at {place} needs a name in brackets: @register("name").')
+    return decorate
+
+
+def get_tasks() -> list[Task]:
+    """Return the tasks registered in this process, sorted by name."""
+    return list(registry)
+
+
+@contextmanager
+def _naming(name: object, place: str) -> Iterator[None]:
+    """Add the task and the place of its registration to a configuration error."""
+    try:
+        yield
+    except ConfigurationError as error:
+        error.args = (f"Task {name!r} at {place}: {error}",)
+        raise
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidOption(f"the name is {name!r}; it must be a non-empty string.")
+    if len(name) > NAME_LENGTH:
+        raise InvalidOption(f"the name has {len(name)} characters; at most {NAME_LENGTH} are allowed.")
+    if name != name.strip() or not name.isprintable():
+        raise InvalidOption(f"the name {name!r} has blank ends or unprintable characters; write it without them.")
+    return name
+
+
+def _caller_place() -> tuple[str, str]:
+    """Return file:line and module of the code that called our caller."""
+    frame = inspect.currentframe()
+    for _ in range(2):
+        frame = frame.f_back if frame else None
+    if frame is None:
+        return "?", ""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}", str(frame.f_globals.get("__name__", ""))
+
+
+def _innermost(function: Callable[..., Any]) -> Any:
+    while isinstance(function, partial):
+        function = function.func
+    return inspect.unwrap(function)
+
+
+def _same_function(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
+    """Whether both are one function: the same object, or one file imported under two module names."""
+    if one is other:
+        return True
+    code, other_code = (getattr(_innermost(function), "__code__", None) for function in (one, other))
+    if code is None or other_code is None or code.co_freevars:
+        return False
+    return (code.co_filename, code.co_firstlineno, code.co_name) == (
+        other_code.co_filename,
+        other_code.co_firstlineno,
+        other_code.co_name,
+    )
+
+
+def _first_line(function: Callable[..., Any]) -> str:
+    return (inspect.getdoc(function) or "").partition("\n")[0]

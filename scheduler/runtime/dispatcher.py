@@ -1,0 +1,98 @@
+"""Dispatcher: ticks the engine, hands over what was claimed, and sleeps until the next start."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from scheduler.conf import conf
+from scheduler.engine.base import Engine
+from scheduler.engine.clockstep import clock_moved_back
+from scheduler.engine.release import release_runs
+from scheduler.engine.rescue import rescue
+from scheduler.engine.tick import Tick, tick
+from scheduler.executors.thread import ThreadExecutor
+from scheduler.runtime import announce
+from scheduler.runtime.dbclock import DatabaseClock, StepWatch
+from scheduler.runtime.host import is_gone
+from scheduler.runtime.member import Member
+
+logger = logging.getLogger("scheduler")
+
+WAIT_FOR_TABLES = 1.0
+WAIT_FOR_LEASE = 0.2
+
+
+class Dispatcher:
+    """The step of the dispatcher thread."""
+
+    def __init__(self, engine: Engine, member: Member, executor: ThreadExecutor, clock: DatabaseClock) -> None:
+        self.starved = False
+        """Whether more was due than the pool could take; the end of a run is then a reason to look again."""
+        self.sleeps_until: datetime | None = None
+        self.clock_steps = 0
+        self._engine = engine
+        self._member = member
+        self._executor = executor
+        self._clock = clock
+        self._watch = StepWatch(clock)
+        self._stopping: Callable[[], bool] = lambda: False
+
+    def stop_when(self, stopping: Callable[[], bool]) -> None:
+        """Tell how to see that no claim may be handed over any more."""
+        self._stopping = stopping
+
+    def step(self) -> float:
+        """Do one pass; return the seconds to sleep."""
+        if not self._member.joined and not self._join():
+            return WAIT_FOR_TABLES
+        self._notice_clock_steps()
+        if not self._member.may_claim():
+            return WAIT_FOR_LEASE
+        now = self._clock.now()
+        capacity = self._executor.capacity()
+        passed = tick(self._engine, now, ahead=timedelta(seconds=conf.CLAIM_AHEAD), capacity=capacity)
+        self._hand_over(passed)
+        if passed.someone_died:
+            announce.settled(rescue(self._engine, self._clock.now(), is_gone))
+        self._member.ticked_at = now
+        self.starved = len(passed.claims.runs) >= capacity
+        if passed.again or (self.starved and self._executor.capacity()):
+            return 0.0
+        return self._seconds_to_sleep(passed.next_at)
+
+    def _join(self) -> bool:
+        if not self._member.join():
+            return False
+        announce.settled(rescue(self._engine, self._clock.now(), is_gone))
+        return True
+
+    def _hand_over(self, passed: Tick) -> None:
+        if self._stopping():
+            release_runs(self._engine, passed.claims.runs)
+            return
+        for claimed in passed.claims.runs:
+            self._executor.submit(claimed)
+        announce.claims(passed.claims)
+
+    def _seconds_to_sleep(self, next_at: datetime | None) -> float:
+        longest: float = conf.POLL_SECONDS
+        now = self._clock.now()
+        wait = longest
+        if next_at is not None:
+            wait = min(longest, max(0.0, (next_at - now).total_seconds() - conf.CLAIM_AHEAD))
+        self.sleeps_until = now + timedelta(seconds=wait + conf.CLAIM_AHEAD)
+        return wait
+
+    def _notice_clock_steps(self) -> None:
+        moved = self._watch.step()
+        if not moved:
+            return
+        self.clock_steps += 1
+        logger.warning(
+            "The clock moved %s %.0f s",
+            "forward" if moved > timedelta(0) else "back",
+            abs(moved.total_seconds()),
+            extra={"action": "clock_step", "seconds": moved.total_seconds()},
+        )
+        if moved < timedelta(0):
+            clock_moved_back(self._engine, self._clock.now())

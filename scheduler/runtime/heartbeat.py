@@ -1,0 +1,38 @@
+"""Heartbeat: renews the lease of this instance; its loss asks every run to stop."""
+
+import logging
+import uuid
+
+from scheduler.conf import conf
+from scheduler.executors.thread import ThreadExecutor
+from scheduler.runtime.member import Member
+
+logger = logging.getLogger("scheduler")
+
+
+class Heartbeat:
+    """The step of the heartbeat thread."""
+
+    def __init__(self, member: Member, executor: ThreadExecutor) -> None:
+        self._member = member
+        self._executor = executor
+
+    def step(self) -> float:
+        """Renew once; return the seconds until the next beat."""
+        if self._member.joined and not self._member.renew():
+            self._declared_dead()
+        elif self._member.joined and not self._member.may_claim():
+            self._stop_runs("the heartbeat could not be renewed in time")
+        return conf.HEARTBEAT_SECONDS
+
+    def _declared_dead(self) -> None:
+        """Others closed our runs as lost: stop them, and join again as somebody new."""
+        self._stop_runs("this instance was declared dead")
+        self._member.engine.instance_id = uuid.uuid4()
+        self._member.joined = False
+
+    def _stop_runs(self, why: str) -> None:
+        living = self._executor.living()
+        for _, context in living:
+            context.request_stop()
+        logger.warning("%s; %d runs asked to stop", why.capitalize(), len(living), extra={"action": "lease_lost"})

@@ -1,0 +1,61 @@
+"""The runner of this process: at most one, never shared with a forked child."""
+
+import atexit
+import os
+import threading
+
+from scheduler.exceptions import ConfigurationError
+from scheduler.runtime import startup
+from scheduler.runtime.runner import Runner
+
+_lock = threading.Lock()
+_runner: Runner | None = None
+
+
+def current() -> Runner | None:
+    """Return the runner of this process, None when it runs none."""
+    return _runner if _runner is not None and _runner.process.pid == os.getpid() else None
+
+
+def start() -> None:
+    """Start the scheduler in this process, whatever kind of process it is. Idempotent.
+
+    Raises ConfigurationError when SCHEDULER_ENABLED is False.
+    """
+    if current() is not None:
+        return
+    if not startup.claim():
+        decision = startup.decision()
+        raise ConfigurationError(f"The scheduler does not start: {decision.reason if decision else 'it is disabled'}.")
+    run(by="scheduler.start()")
+
+
+def run(by: str) -> None:
+    """Start the runner; for the startup gate and the commands, which have decided that it may."""
+    global _runner
+    with _lock:
+        if current() is None:
+            _runner = Runner(by)
+            atexit.register(stop)
+            _runner.start()
+
+
+def stop(seconds: float | None = None) -> None:
+    """Stop the scheduler of this process, waiting at most `seconds` (SCHEDULER_SHUTDOWN_SECONDS) for its runs."""
+    global _runner
+    with _lock:
+        runner, _runner = current(), None
+    if runner is not None:
+        atexit.unregister(stop)
+        runner.stop(seconds)
+        startup.release()
+
+
+def _forget() -> None:
+    global _lock, _runner
+    _lock = threading.Lock()
+    _runner = None
+    atexit.unregister(stop)
+
+
+os.register_at_fork(after_in_child=_forget)

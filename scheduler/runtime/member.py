@@ -1,0 +1,91 @@
+"""Member: this process as an instance on the database. Joins when the tables are there, renews, leaves."""
+
+import logging
+from datetime import datetime
+
+from django.db import DatabaseError, OperationalError, ProgrammingError
+
+from scheduler.conf import conf
+from scheduler.engine import presence
+from scheduler.engine.base import Engine
+from scheduler.engine.sync import sync
+from scheduler.models import Instance, Job, RunLog
+from scheduler.runtime.dbclock import DatabaseClock
+from scheduler.runtime.host import this_process
+
+logger = logging.getLogger("scheduler")
+
+SAY_EVERY = 60.0
+
+
+class Member:
+    """Whether this process may claim: it has joined, and its lease is good."""
+
+    def __init__(self, engine: Engine, clock: DatabaseClock, started_by: str) -> None:
+        self.engine = engine
+        self.joined = False
+        self.ticked_at: datetime | None = None
+        self._clock = clock
+        self._started_by = started_by
+        self._renewed = float("-inf")
+        self._said = float("-inf")
+
+    def may_claim(self) -> bool:
+        """False once the lease could run out before the next renewal: others may think this instance dead."""
+        margin = min(10.0, conf.INSTANCE_TTL_SECONDS / 4)
+        return self.joined and self._clock.monotonic() - self._renewed < conf.INSTANCE_TTL_SECONDS - margin
+
+    def join(self) -> bool:
+        """Enter the database once its tables are there; False when they are not, said once a minute."""
+        if not self._tables_are_there():
+            return False
+        self._clock.measure(self.engine.using)
+        now, renewed = self._clock.now(), self._clock.monotonic()
+        presence.join(self.engine, this_process(), now, started_by=self._started_by)
+        synced = sync(self.engine, now)
+        self._renewed, self.joined = renewed, True
+        logger.info(
+            "Scheduler started (%s): %d tasks, %d jobs new, %d changed, %d orphaned",
+            self._started_by,
+            len(self.engine.registry),
+            synced.created,
+            synced.changed,
+            synced.orphaned,
+            extra={"action": "started", "instance": str(self.engine.instance_id)},
+        )
+        return True
+
+    def renew(self) -> bool:
+        """Renew the lease; False when this instance was declared dead and its runs were taken away."""
+        self._clock.measure(self.engine.using)
+        at = self._clock.monotonic()
+        if not presence.renew(self.engine, self._clock.now(), ticked_at=self.ticked_at):
+            return False
+        self._renewed = at
+        return True
+
+    def leave(self) -> None:
+        """Leave the database; nothing is held afterwards."""
+        if self.joined:
+            self.joined = False
+            presence.leave(self.engine)
+
+    def _tables_are_there(self) -> bool:
+        using = self.engine.using
+        try:
+            for model in (Job, RunLog, Instance):
+                list(model._base_manager.using(using).all()[:1])
+        except (ProgrammingError, OperationalError) as error:
+            self._say_waiting(error)
+            return False
+        return True
+
+    def _say_waiting(self, error: DatabaseError) -> None:
+        now = self._clock.monotonic()
+        if now - self._said >= SAY_EVERY:
+            self._said = now
+            logger.info(
+                "The scheduler waits until its tables are there (run `migrate`): %s",
+                error,
+                extra={"action": "waiting_for_tables"},
+            )

@@ -1,0 +1,78 @@
+"""Recorder: writes the ends of runs in batches, and never loses one to a database that is away."""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from django.db import DataError, IntegrityError
+
+from scheduler.engine.base import Claimed, Engine
+from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
+
+logger = logging.getLogger("scheduler")
+
+LARGEST_BATCH = 500
+
+
+class Recorder:
+    """Collects outcomes and writes them: as many as came while the last batch was being written, at once."""
+
+    def __init__(self, engine: Engine, settled: Callable[[Settled], None]) -> None:
+        self._engine = engine
+        self._settled = settled
+        self._lock = threading.Lock()
+        self._ends: list[Finished] = []
+        self._writing = 0
+        self._in_doubt = False
+
+    def put(self, claimed: Claimed, outcome: Outcome) -> None:
+        """Take the end of a run."""
+        with self._lock:
+            self._ends.append(Finished(claimed.run, outcome))
+
+    def pending(self) -> int:
+        """Return how many ends are not written yet."""
+        with self._lock:
+            return len(self._ends) + self._writing
+
+    def write(self) -> int:
+        """Write what there is, at most one batch; returns how many. On an error everything is kept for the next try."""
+        with self._lock:
+            batch, self._ends = self._ends[:LARGEST_BATCH], self._ends[LARGEST_BATCH:]
+            self._writing = len(batch)
+        if not batch:
+            return 0
+        try:
+            settled = self._write(batch)
+        except BaseException:
+            with self._lock:
+                self._ends[:0] = batch
+            self._in_doubt = True
+            raise
+        finally:
+            with self._lock:
+                self._writing = 0
+        self._in_doubt = False
+        self._settled(settled)
+        return len(batch)
+
+    def _write(self, batch: list[Finished]) -> Settled:
+        try:
+            return finish_runs(self._engine, batch, in_doubt=self._in_doubt)
+        except (DataError, IntegrityError, ValueError, TypeError):
+            settled = Settled()
+            for end in batch:
+                settled += self._write_one(end)
+            return settled
+
+    def _write_one(self, end: Finished) -> Settled:
+        """One end of the batch cannot be stored: write it without its texts rather than lose how the run ended."""
+        try:
+            return finish_runs(self._engine, [end], in_doubt=True)
+        except (DataError, IntegrityError, ValueError, TypeError) as error:
+            logger.warning("The texts of run %s cannot be stored: %s", end.run.pk, error)
+            bare = replace(
+                end.outcome, result="", log="", totals=None, state=None, error=f"not stored: {error!r}"[:500]
+            )
+            return finish_runs(self._engine, [replace(end, outcome=bare)], in_doubt=True)

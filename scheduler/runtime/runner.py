@@ -1,0 +1,121 @@
+"""Runner: the scheduler of one process, its parts wired together, started and stopped as one."""
+
+import logging
+
+from scheduler.clock import SYSTEM_CLOCK, Clock
+from scheduler.conf import conf
+from scheduler.engine.base import Claimed, Engine
+from scheduler.engine.finish import Outcome, Settled
+from scheduler.engine.release import release_runs
+from scheduler.engine.rescue import close_as_lost
+from scheduler.executors import logs
+from scheduler.executors.thread import ThreadExecutor
+from scheduler.models import RunLog
+from scheduler.registry import Registry, registry
+from scheduler.runtime import announce
+from scheduler.runtime.dbclock import DatabaseClock
+from scheduler.runtime.dispatcher import Dispatcher
+from scheduler.runtime.heartbeat import Heartbeat
+from scheduler.runtime.host import this_process
+from scheduler.runtime.member import Member
+from scheduler.runtime.recorder import Recorder
+from scheduler.runtime.service import LONGEST_WAIT, Service
+from scheduler.runtime.watchdog import Watchdog
+from scheduler.signals import jobs_changed
+
+logger = logging.getLogger("scheduler")
+
+LAST_WRITES = 5.0
+
+
+class Runner:
+    """Dispatcher, pool, recorder, heartbeat and watchdog of one process."""
+
+    def __init__(self, started_by: str, *, tasks: Registry = registry, clock: Clock = SYSTEM_CLOCK) -> None:
+        process = this_process()
+        self.process = process
+        self.started_by = started_by
+        self.clock = DatabaseClock(clock)
+        self.engine = Engine(registry=tasks, name=f"{process.host}:{process.pid}")
+        self.executor = ThreadExecutor(self._done, self.clock, workers=conf.MAX_WORKERS)
+        self.recorder = Recorder(self.engine, self._settled)
+        self.member = Member(self.engine, self.clock, started_by)
+        self.dispatcher = Dispatcher(self.engine, self.member, self.executor, self.clock)
+        self.dispatching = Service("dispatcher", self.dispatcher.step, clock)
+        self.recording = Service("recorder", self._record, clock)
+        self.beating = Service("heartbeat", Heartbeat(self.member, self.executor).step, clock)
+        self.watchdog = Watchdog([self.dispatching, self.recording, self.beating])
+        self.watching = Service("watchdog", self.watchdog.step, clock)
+        self.services = [self.recording, self.beating, self.dispatching, self.watching]
+        self.stopping = False
+        self.dispatcher.stop_when(lambda: self.stopping)
+
+    def start(self) -> None:
+        """Start every thread. Needs no database: the dispatcher waits for it."""
+        logs.install()
+        jobs_changed.connect(self._wake, weak=False, dispatch_uid=id(self))
+        for service in self.services:
+            service.start()
+
+    def stop(self, seconds: float | None = None) -> None:
+        """Stop claiming at once, wait at most `seconds` for living runs, and leave nothing held. Idempotent.
+
+        Runs that did not start are given back; runs that did not end are closed as lost, for others to take over.
+        """
+        if self.stopping:
+            return
+        self.stopping = True
+        self.watching.stop()
+        self.dispatching.stop()
+        self.executor.request_stop()
+        jobs_changed.disconnect(dispatch_uid=id(self))
+        self._finish_what_lives(conf.SHUTDOWN_SECONDS if seconds is None else seconds)
+        for service in (self.recording, self.beating):
+            service.stop()
+            service.join(LAST_WRITES)
+        self.executor.close()
+        logs.uninstall()
+
+    def is_running(self) -> bool:
+        """Return whether the runner was started and not stopped."""
+        return not self.stopping and self.dispatching.is_alive()
+
+    def _finish_what_lives(self, seconds: float) -> None:
+        deadline = self.clock.monotonic() + seconds
+        self.dispatching.join(seconds)
+        try:
+            if unstarted := self.executor.withdraw():
+                release_runs(self.engine, unstarted)
+            self.executor.wait_until_idle(deadline - self.clock.monotonic())
+            self._write_everything()
+            if left := [claimed.run.pk for claimed, _ in self.executor.living()]:
+                runs = RunLog.objects.using(self.engine.using).running().filter(pk__in=left)
+                close_as_lost(self.engine, list(runs), self.clock.now(), "its process was stopped")
+            self.member.leave()
+        except Exception:
+            logger.exception("The scheduler could not leave cleanly; others will rescue its runs")
+
+    def _write_everything(self) -> None:
+        while self.recorder.write():
+            pass
+
+    def _done(self, claimed: Claimed, outcome: Outcome) -> None:
+        self.recorder.put(claimed, outcome)
+        self.recording.wake()
+        if self.dispatcher.starved and self.executor.capacity():
+            self.dispatching.wake()
+
+    def _record(self) -> float:
+        while self.recorder.write():
+            pass
+        return LONGEST_WAIT
+
+    def _settled(self, settled: Settled) -> None:
+        announce.settled(settled)
+        sleeps_until = self.dispatcher.sleeps_until
+        starts = [run.job.next_start_at for run in settled.finished if run.job.next_start_at]
+        if sleeps_until is None or settled.promised or any(start < sleeps_until for start in starts):
+            self.dispatching.wake()
+
+    def _wake(self, sender: object, **_: object) -> None:
+        self.dispatching.wake()

@@ -1,0 +1,128 @@
+"""A service: a small step, repeated by a dull loop in a thread of its own that survives every error."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from django.db import Error as DatabaseError
+from django.db import connections
+
+from scheduler.clock import Clock
+
+logger = logging.getLogger("scheduler")
+
+LONGEST_WAIT = 60.0
+RETRY_SECONDS = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
+"""Waits after errors in a row; the first retry is immediate, since an idle connection may just have been dropped."""
+LOG_EVERY = 5.0
+JOIN_LOOK = 0.05
+
+
+class Service:
+    """Runs `step` again and again; each step returns the seconds to wait, `wake()` ends a wait early."""
+
+    def __init__(self, name: str, step: Callable[[], float], clock: Clock) -> None:
+        self.name = name
+        self.errors = 0
+        self.last_error = ""
+        self.beat = clock.monotonic()
+        self._step = step
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._woken = False
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._errors_in_a_row = 0
+        self._logged_at = float("-inf")
+
+    def start(self) -> None:
+        """Start the thread; a thread that hangs from before is left behind and ends at its next look."""
+        self.beat = self._clock.monotonic()
+        self._thread = threading.Thread(target=self._run, name=f"scheduler-{self.name}", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Run the step now."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Let the thread end after its current step."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the thread to end; False when it did not."""
+        deadline = self._clock.monotonic() + seconds
+        with self._changed:
+            while self.is_alive() and self._thread is not threading.current_thread():
+                left = deadline - self._clock.monotonic()
+                if left <= 0:
+                    return False
+                self._clock.wait(self._changed, min(left, JOIN_LOOK))
+        return True
+
+    def is_alive(self) -> bool:
+        """Return whether the thread lives."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def age(self) -> float:
+        """Return the seconds since the last completed step or announced wait."""
+        return self._clock.monotonic() - self.beat
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping and self._thread is threading.current_thread():
+                self._wait(self._guarded_step())
+        finally:
+            connections.close_all()
+            with self._changed:
+                self._changed.notify_all()
+
+    def _guarded_step(self) -> float:
+        try:
+            wait = self._step()
+        except Exception as error:
+            return self._after_error(error)
+        self._errors_in_a_row = 0
+        return wait
+
+    def _after_error(self, error: Exception) -> float:
+        self.errors += 1
+        self.last_error = f"{type(error).__name__}: {error}"
+        if isinstance(error, DatabaseError):
+            _drop_connections()
+        wait = RETRY_SECONDS[min(self._errors_in_a_row, len(RETRY_SECONDS) - 1)]
+        self._errors_in_a_row += 1
+        now = self._clock.monotonic()
+        if self._errors_in_a_row > 1 and now - self._logged_at >= LOG_EVERY:
+            self._logged_at = now
+            logger.error(
+                "%s failed and goes on (%d in a row): %s",
+                self.name.capitalize(),
+                self._errors_in_a_row,
+                self.last_error,
+                extra={"action": "service_error", "service": self.name},
+                exc_info=not isinstance(error, DatabaseError),
+            )
+        return wait
+
+    def _wait(self, seconds: float) -> None:
+        self.beat = self._clock.monotonic()
+        deadline = self.beat + min(seconds, LONGEST_WAIT)
+        with self._changed:
+            while not (self._woken or self._stopping):
+                left = deadline - self._clock.monotonic()
+                if left <= 0:
+                    break
+                self._clock.wait(self._changed, left)
+            self._woken = False
+        self.beat = self._clock.monotonic()
+
+
+def _drop_connections() -> None:
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close()

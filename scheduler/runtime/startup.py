@@ -1,0 +1,77 @@
+"""Start the scheduler in serving processes, and only there: called from `AppConfig.ready()`."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from scheduler.clock import SYSTEM_CLOCK, Clock
+
+from . import forks
+from .gate import Phase
+from .process import decide_here, frames_here, loading_frame
+from .serving import Forks, StartDecision
+
+logger = logging.getLogger("scheduler.startup")
+
+
+def arm(
+    start: Callable[[], None],
+    *,
+    enabled: bool,
+    delay: float = 0.2,
+    fork_delay: float = 1.0,
+    clock: Clock = SYSTEM_CLOCK,
+) -> StartDecision:
+    """Start the scheduler soon, in a thread of its own, when this process serves; otherwise do nothing.
+
+    `start` is called `delay` seconds after the application has been loaded, `fork_delay` seconds after it where an
+    unknown server may still fork its workers. In a master it is called in each worker instead. `enabled` is
+    SCHEDULER_ENABLED. No query is made and, in a process that does not serve, no thread started.
+    """
+    gate = forks.here()
+    if gate.decision is not None:
+        return gate.decision
+    decision = decide_here(enabled=enabled)
+    if decision.fault:
+        logger.error("The scheduler does not run: %s", decision.reason, extra={"action": "start_refused"})
+    seconds = fork_delay if decision.forks is Forks.PERHAPS else delay
+    gate.prepare(decision, start, seconds, clock, loading_frame(frames_here()))
+    if decision.start or decision.forks is Forks.WORKERS:
+        forks.watch(gate)
+    if decision.start:
+        gate.open()
+    return decision
+
+
+def decision() -> StartDecision | None:
+    """Return what was decided for this process; None before `arm` and `claim`."""
+    return forks.here().decision
+
+
+def claim(how: str = "explicit", reason: str = "scheduler.start() was called") -> bool:
+    """Take the start of this process into the caller's hands; False when it is started already or disabled.
+
+    For `scheduler.start()` and `run_scheduler`: a start that was waiting is called off.
+    """
+    gate = forks.here()
+    with gate.changed:
+        decided = gate.decision
+        if gate.phase is Phase.STARTED or (decided is not None and decided.how == "disabled"):
+            return False
+        server = decided.server if decided else ""
+        gate.decision = StartDecision(True, reason, how, server)
+        gate.started()
+    forks.watch(gate)
+    return True
+
+
+def release() -> None:
+    """Note that the scheduler of this process has stopped: it may be claimed again."""
+    gate = forks.here()
+    with gate.changed:
+        if gate.phase is Phase.STARTED:
+            gate.stopped()
+            gate.decision = gate.decision and replace(gate.decision, start=False, reason="stopped")
+
+
+__all__ = ["StartDecision", "arm", "claim", "decision", "release"]

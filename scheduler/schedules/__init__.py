@@ -1,0 +1,27 @@
+"""When jobs are due: pure values that answer "what is the next slot after this instant?"."""
+
+from scheduler.schedules.base import Schedule
+from scheduler.schedules.calendar import DailyAt, Monthly, Weekly
+from scheduler.schedules.codec import from_dict, parse, parse_text
+from scheduler.schedules.cron import Cron
+from scheduler.schedules.duration import format_duration, parse_duration
+from scheduler.schedules.every import Every
+from scheduler.schedules.linked import AfterJobs, Manual
+from scheduler.schedules.once import Once
+
+__all__ = [
+    "AfterJobs",
+    "Cron",
+    "DailyAt",
+    "Every",
+    "Manual",
+    "Monthly",
+    "Once",
+    "Schedule",
+    "Weekly",
+    "format_duration",
+    "from_dict",
+    "parse",
+    "parse_duration",
+    "parse_text",
+]

@@ -1,0 +1,143 @@
+"""What every schedule can do. Pure: an aware instant in, an aware UTC instant or None out; nobody reads a clock."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, Self
+
+Translate = Callable[[str], str]
+NO_TIME = timedelta(0)
+
+
+class Schedule(ABC):
+    """When something is due. The due instants are its slots.
+
+    Instants given must be aware (ValueError if not); instants returned are aware UTC. Slots past the year 9999 do not
+    exist: the answer is None, never an OverflowError. Schedules are immutable, hashable and equal by value.
+    """
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+    """One word for data and forms: every, daily, weekly, monthly, cron, once, after_jobs, manual."""
+
+    is_calendar: ClassVar[bool] = False
+    """True for kinds that follow a wall clock: DailyAt, Weekly, Monthly, Cron."""
+
+    @property
+    def timezone(self) -> str | None:
+        """The IANA name of the zone whose wall clock is followed; None when it is not chosen or has no meaning."""
+        return None
+
+    @property
+    def jitter(self) -> timedelta:
+        """The longest random delay of a start. It moves the start, never the slot."""
+        return NO_TIME
+
+    @property
+    def period(self) -> timedelta | None:
+        """The nominal interval of Every, None for all other kinds."""
+        return None
+
+    @property
+    def from_completion(self) -> bool:
+        """True when the next slot is counted from the end of the last run."""
+        return False
+
+    def bind(self, *, anchor: datetime | None, timezone: str) -> Self:
+        """A fully determined copy: what the schedule leaves open is filled in. Cheap; self when nothing is open."""
+        return self
+
+    def next_after(self, t: datetime) -> datetime | None:
+        """The first slot strictly after `t`."""
+        return self._guarded(self._next, t)
+
+    def previous_before(self, t: datetime) -> datetime | None:
+        """The last slot strictly before `t`."""
+        return self._guarded(self._previous, t)
+
+    def count_between(self, a: datetime, b: datetime, limit: int | None = None) -> int:
+        """How many slots lie in `a < slot <= b`, at most `limit`. The cost does not grow with the number of slots."""
+        start, end = naive_utc(a), naive_utc(b)
+        total = self._count(start, end) if start < end else 0
+        return total if limit is None else min(total, limit)
+
+    def upcoming(self, n: int, t: datetime) -> list[datetime]:
+        """The first `n` slots after `t`; fewer when there are no more."""
+        slots: list[datetime] = []
+        slot = self.next_after(t)
+        while slot is not None and len(slots) < n:
+            slots.append(slot)
+            slot = self.next_after(slot)
+        return slots
+
+    def notes(self, translate: Translate = str) -> tuple[str, ...]:
+        """What a person should know before saving this: legal, but perhaps not what was meant."""
+        return ()
+
+    def dst_note(self, slot: datetime, translate: Translate = str) -> str | None:
+        """What a change of the clock does to this slot, in words; None when it does nothing."""
+        return None
+
+    def notes_between(self, a: datetime, b: datetime, translate: Translate = str) -> list[tuple[datetime, str]]:
+        """The slots in `a < slot <= b` a change of the clock touches, with their notes: the first one per change."""
+        return []
+
+    def describe(self, translate: Translate = str) -> str:
+        """A sentence for people. Every fixed phrase passes through `translate`, so a caller can give gettext."""
+        words = self._words(translate)
+        return words[:1].upper() + words[1:]
+
+    @abstractmethod
+    def to_text(self) -> str:
+        """One line people can write and `parse_text` reads back."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready data `from_dict` reads back: `type` and what differs from the defaults."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The schedule `to_dict` described, without its `type`. Use `codec.from_dict`, which chooses the class."""
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    # What a kind supplies; instants are naive UTC here.
+
+    @abstractmethod
+    def _next(self, instant: datetime) -> datetime | None: ...
+
+    @abstractmethod
+    def _previous(self, instant: datetime) -> datetime | None: ...
+
+    @abstractmethod
+    def _count(self, start: datetime, end: datetime) -> int: ...
+
+    @abstractmethod
+    def _words(self, _: Translate) -> str:
+        """The parameter is named `_` so that xgettext finds the phrases."""
+
+    @staticmethod
+    def _guarded(step: Callable[[datetime], datetime | None], t: datetime) -> datetime | None:
+        instant = naive_utc(t)
+        try:
+            slot = step(instant)
+        except OverflowError:
+            return None
+        return None if slot is None else slot.replace(tzinfo=UTC)
+
+
+def naive_utc(t: datetime) -> datetime:
+    """An aware instant as naive UTC; ValueError when it is naive, since nobody knows when that is."""
+    if t.tzinfo is UTC:
+        return t.replace(tzinfo=None)
+    offset = t.utcoffset()
+    if offset is None:
+        raise ValueError(f"{t!r} is naive: give an aware datetime, for example with tzinfo=datetime.UTC.")
+    try:
+        return t.replace(tzinfo=None, fold=0) - offset
+    except OverflowError:
+        # Naive on purpose, as every instant in here.
+        return datetime.max if offset < NO_TIME else datetime.min  # noqa: DTZ901

@@ -1,0 +1,61 @@
+"""Schedules as JSON-ready data and as lines of text, both ways."""
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from scheduler.exceptions import InvalidSchedule
+from scheduler.schedules.base import Schedule
+from scheduler.schedules.calendar import DailyAt, Monthly, Weekly
+from scheduler.schedules.cron import Cron
+from scheduler.schedules.every import Every
+from scheduler.schedules.linked import AfterJobs, Manual
+from scheduler.schedules.once import Once
+from scheduler.schedules.text import parse_fields
+
+KINDS: dict[str, type[Schedule]] = {
+    kind.kind: kind for kind in (AfterJobs, Cron, DailyAt, Every, Manual, Monthly, Once, Weekly)
+}
+"""The class of each `type`."""
+
+
+def from_dict(data: Mapping[str, Any]) -> Schedule:
+    """The schedule `to_dict` described; InvalidSchedule names the key that is wrong or unknown."""
+    if not isinstance(data, Mapping):
+        raise InvalidSchedule(f"a schedule in JSON is an object, not {data!r}.")
+    options = {name: value for name, value in data.items() if value is not None}
+    kind = options.pop("type", None)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InvalidSchedule(f"type {kind!r} is unknown: write one of {', '.join(sorted(KINDS))}.", field="type")
+    try:
+        return KINDS[kind].from_dict(options)
+    except TypeError as error:
+        # Python's own words name the argument: "... got an unexpected keyword argument 'hours'".
+        detail = str(error).partition("() ")[2] or str(error)
+        raise InvalidSchedule(f'schedule of type "{kind}" {detail}.', field="schedule") from None
+
+
+def parse_text(text: str) -> Schedule:
+    """Read one line: `every 1h30m`, `daily at 03:00 @ Europe/Berlin`, a bare cron expression; what `to_text` writes."""
+    return from_dict(parse_fields(text))
+
+
+def parse(value: Schedule | Mapping[str, Any] | str | timedelta) -> Schedule:
+    """A schedule from whatever a person or program gave: itself, data, text, JSON text, or a timedelta (Every)."""
+    if isinstance(value, Schedule):
+        return value
+    if isinstance(value, timedelta):
+        return Every(value)
+    if isinstance(value, Mapping):
+        return from_dict(value)
+    if not isinstance(value, str):
+        raise InvalidSchedule(f"a schedule is text, JSON data or a Schedule object, not {value!r}.")
+    return from_dict(_decoded(value)) if value.lstrip().startswith("{") else parse_text(value)
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidSchedule(f"the schedule is not valid JSON: {error}.") from None

@@ -1,0 +1,211 @@
+"""Every: a fixed interval of elapsed time, on a grid that daylight saving never moves."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, Self
+
+from scheduler.exceptions import InvalidSchedule
+from scheduler.schedules.base import NO_TIME, Schedule, Translate, naive_utc
+from scheduler.schedules.duration import LONGEST, format_duration, number, parse_duration
+
+UNITS = {
+    "seconds": timedelta(seconds=1),
+    "minutes": timedelta(minutes=1),
+    "hours": timedelta(hours=1),
+    "days": timedelta(days=1),
+}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Every(Schedule):
+    """Slots at `anchor + k * interval`, k = 0, 1, 2 ..., in elapsed UTC time (Temporal's interval schedule).
+
+    Give the interval as text (`"1h30m"`), as a timedelta or as numbers of units, which add up. The anchor is the first
+    slot, and nothing lies before it. Without one, `bind` supplies the moment the job was created or enabled; unbound,
+    the next slot is simply `t + interval` and there is no previous one.
+
+    `from_completion=True` has no grid: the next slot is the end of the last run, given as `t`, plus the interval. At
+    most one slot is then ever waiting, so `count_between` is 0 or 1 and `previous_before` is None.
+
+    `jitter` (seconds, timedelta or text) delays starts at random by at most that much.
+    InvalidSchedule: an interval of zero or less, not finite or over 100 years, a naive anchor.
+    """
+
+    kind: ClassVar[str] = "every"
+
+    interval: timedelta
+    jitter: timedelta = NO_TIME
+    anchor: datetime | None = None
+    from_completion: bool = False
+
+    def __init__(
+        self,
+        interval: str | timedelta | float | None = None,
+        *,
+        seconds: float = 0,
+        minutes: float = 0,
+        hours: float = 0,
+        days: float = 0,
+        jitter: float | timedelta | str = 0,
+        anchor: datetime | None = None,
+        from_completion: bool = False,
+    ) -> None:
+        units = {"seconds": seconds, "minutes": minutes, "hours": hours, "days": days}
+        length = _length(interval, units)
+        if not isinstance(from_completion, bool):
+            raise InvalidSchedule(
+                f"from_completion is true or false, not {from_completion!r}.", field="from_completion"
+            )
+        if from_completion and anchor is not None:
+            raise InvalidSchedule("from_completion has no grid, so it takes no anchor: leave one out.", field="anchor")
+        object.__setattr__(self, "interval", length)
+        object.__setattr__(self, "jitter", parse_duration(jitter, field="jitter"))
+        object.__setattr__(self, "anchor", _aware_utc(anchor))
+        object.__setattr__(self, "from_completion", from_completion)
+
+    @property
+    def period(self) -> timedelta:
+        """The interval."""
+        return self.interval
+
+    def bind(self, *, anchor: datetime | None, timezone: str) -> Self:
+        """A copy on the grid of `anchor`, unless it has its own or counts from completion."""
+        if self.anchor is not None or self.from_completion or anchor is None:
+            return self
+        return replace(self, anchor=anchor)
+
+    def _next(self, instant: datetime) -> datetime | None:
+        first = self._first()
+        if first is None:
+            return instant + self.interval
+        if instant < first:
+            return first
+        return first + ((instant - first) // self.interval + 1) * self.interval
+
+    def _previous(self, instant: datetime) -> datetime | None:
+        first = self._first()
+        if first is None or instant <= first:
+            return None
+        # -(-a // b) rounds up: the slot at `instant` itself is not before it.
+        return first + (-((first - instant) // self.interval) - 1) * self.interval
+
+    def _count(self, start: datetime, end: datetime) -> int:
+        first = self._first()
+        if first is None:
+            passed = (end - start) // self.interval
+            return min(passed, 1) if self.from_completion else passed
+        return max(0, (end - first) // self.interval + 1) - max(0, (start - first) // self.interval + 1)
+
+    def _first(self) -> datetime | None:
+        return None if self.anchor is None else self.anchor.replace(tzinfo=None)
+
+    def _words(self, _: Translate) -> str:
+        words = _("every {interval}").format(interval=_interval_words(self.interval, _))
+        return (
+            _("{schedule}, counted from the end of the last run").format(schedule=words)
+            if self.from_completion
+            else words
+        )
+
+    def to_text(self) -> str:
+        """`every 1h30m`, then `from completion`, `anchored at <ISO 8601>` and `with jitter 30s` where they apply."""
+        parts = [f"every {format_duration(self.interval)}"]
+        if self.from_completion:
+            parts.append("from completion")
+        if self.anchor is not None:
+            parts.append(f"anchored at {self.anchor.isoformat()}")
+        if self.jitter:
+            parts.append(f"with jitter {format_duration(self.jitter)}")
+        return " ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"type": "every", "seconds": 3600}`, with `jitter` (seconds), `anchor`, `from_completion` when set."""
+        data: dict[str, Any] = {"type": self.kind, "seconds": plain_seconds(self.interval)}
+        if self.jitter:
+            data["jitter"] = plain_seconds(self.jitter)
+        if self.anchor is not None:
+            data["anchor"] = self.anchor.isoformat()
+        if self.from_completion:
+            data["from_completion"] = True
+        return data
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        anchor = data.get("anchor")
+        return cls(**{**data, "anchor": parse_instant(anchor, field="anchor")} if anchor is not None else data)
+
+
+def plain_seconds(length: timedelta) -> int | float:
+    """A length as JSON likes it: whole seconds as an integer."""
+    seconds = length.total_seconds()
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+def parse_instant(text: object, *, field: str) -> datetime:
+    """An ISO 8601 date and time; InvalidSchedule when it is none."""
+    if isinstance(text, datetime):
+        return text
+    try:
+        return datetime.fromisoformat(str(text))
+    except ValueError:
+        example = "2026-01-31T12:00:00+00:00"
+        raise InvalidSchedule(
+            f'{field} {text!r} is no ISO 8601 instant: write one like "{example}".', field=field
+        ) from None
+
+
+def _length(interval: str | timedelta | float | None, units: dict[str, float]) -> timedelta:
+    given = {name: amount for name, amount in units.items() if amount != 0}
+    if interval is not None and given:
+        raise InvalidSchedule(
+            f"give the interval either as a whole or as {', '.join(given)}, not both.", field="interval"
+        )
+    if interval is not None:
+        length = parse_duration(interval)
+    else:
+        length = sum((_scaled(amount, name) for name, amount in given.items()), NO_TIME)
+    if length <= NO_TIME:
+        name = next(iter(given), "interval")
+        raise InvalidSchedule(
+            f'the interval must be longer than zero: write one like Every("5m"), not {length}.', field=name
+        )
+    if length > LONGEST:
+        raise InvalidSchedule("the interval must not be longer than 100 years.", field=next(iter(given), "interval"))
+    return length
+
+
+def _scaled(amount: float, unit: str) -> timedelta:
+    exact = number(amount, field=unit) * (UNITS[unit] // timedelta(microseconds=1))
+    if abs(exact) > LONGEST // timedelta(microseconds=1):
+        raise InvalidSchedule(f"{unit} must not be longer than 100 years.", field=unit)
+    return timedelta(microseconds=round(exact))
+
+
+def _aware_utc(anchor: datetime | None) -> datetime | None:
+    if anchor is None:
+        return None
+    if anchor.utcoffset() is None:
+        raise InvalidSchedule(
+            f"anchor {anchor!r} is naive: make it aware, for example with tzinfo=datetime.UTC.", field="anchor"
+        )
+    return naive_utc(anchor).replace(tzinfo=UTC)
+
+
+def _interval_words(interval: timedelta, _: Translate) -> str:
+    minutes, seconds = divmod(interval.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    exact = seconds + interval.microseconds / 1_000_000
+    parts = [
+        _plural(interval.days, _("day"), _("{n} days")),
+        _plural(hours, _("hour"), _("{n} hours")),
+        _plural(minutes, _("minute"), _("{n} minutes")),
+        _plural(exact, _("second"), _("{n} seconds")),
+    ]
+    words = [part for part in parts if part]
+    return words[0] if len(words) == 1 else " ".join(f"1 {word}" if word[0].isalpha() else word for word in words)
+
+
+def _plural(n: float, one: str, many: str) -> str:
+    if n == 0:
+        return ""
+    return one if n == 1 else many.format(n=f"{n:g}" if isinstance(n, int) else f"{n:.6f}".rstrip("0").rstrip("."))

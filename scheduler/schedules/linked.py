@@ -1,0 +1,93 @@
+"""Schedules without slots of their own: Manual and AfterJobs."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Literal, Self
+
+from scheduler.exceptions import InvalidSchedule
+from scheduler.schedules.base import Schedule, Translate
+
+OUTCOMES = ("success", "finish")
+
+
+class _Slotless(Schedule):
+    __slots__ = ()
+
+    def _next(self, instant: datetime) -> datetime | None:
+        return None
+
+    def _previous(self, instant: datetime) -> datetime | None:
+        return None
+
+    def _count(self, start: datetime, end: datetime) -> int:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Manual(_Slotless):
+    """Never by itself: only when a person or a program asks."""
+
+    kind: ClassVar[str] = "manual"
+
+    def _words(self, _: Translate) -> str:
+        return _("only when started by hand")
+
+    def to_text(self) -> str:
+        """`manual`."""
+        return self.kind
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"type": "manual"}`."""
+        return {"type": self.kind}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class AfterJobs(_Slotless):
+    """When each named job has run since this job's last run: `on="success"` asks them to succeed, `on="finish"` to end.
+
+    It has no slots; the engine starts it. InvalidSchedule: no names, a name twice, blank or with a comma in it.
+    """
+
+    kind: ClassVar[str] = "after_jobs"
+
+    jobs: tuple[str, ...]
+    on: Literal["success", "finish"] = "success"
+
+    def __init__(self, *jobs: str, on: Literal["success", "finish"] = "success") -> None:
+        if not jobs:
+            raise InvalidSchedule('name at least one job: AfterJobs("extract").', field="jobs")
+        for name in jobs:
+            if not isinstance(name, str) or not name.strip() or name != name.strip() or "," in name:
+                raise InvalidSchedule(f"{name!r} is no job name: it must be text without commas.", field="jobs")
+        repeated = next((name for name in jobs if jobs.count(name) > 1), None)
+        if repeated is not None:
+            raise InvalidSchedule(f"job {repeated!r} is named twice: name it once.", field="jobs")
+        if on not in OUTCOMES:
+            raise InvalidSchedule(f'on must be "success" or "finish", not {on!r}.', field="on")
+        object.__setattr__(self, "jobs", tuple(jobs))
+        object.__setattr__(self, "on", on)
+
+    def _words(self, _: Translate) -> str:
+        jobs = ", ".join(self.jobs)
+        if self.on == "success":
+            return _("after each of these has succeeded: {jobs}").format(jobs=jobs)
+        return _("after each of these has finished: {jobs}").format(jobs=jobs)
+
+    def to_text(self) -> str:
+        """`after extract, load on success`."""
+        return f"after {', '.join(self.jobs)} on {self.on}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"type": "after_jobs", "jobs": ["extract", "load"], "on": "success"}`."""
+        return {"type": self.kind, "jobs": list(self.jobs), "on": self.on}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        jobs = data.get("jobs")
+        if not isinstance(jobs, list | tuple):
+            raise InvalidSchedule(f"jobs must be a list of job names, not {jobs!r}.", field="jobs")
+        return cls(*jobs, **{name: value for name, value in data.items() if name != "jobs"})

@@ -1,0 +1,70 @@
+"""Once: a single instant."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Self
+
+from scheduler.exceptions import InvalidSchedule
+from scheduler.schedules.base import Schedule, Translate, naive_utc
+from scheduler.schedules.every import parse_instant
+from scheduler.schedules.wall_schedule import checked_zone
+from scheduler.schedules.wallclock import instant_of, zone_of
+
+
+@dataclass(frozen=True, slots=True)
+class Once(Schedule):
+    """One slot, at `at`.
+
+    A naive `at` is a wall time of `timezone`, else of the zone `bind` supplies (the project's TIME_ZONE), else of UTC.
+    A wall time lost in a gap means the first instant after it, a double one its first pass.
+    """
+
+    kind: ClassVar[str] = "once"
+
+    at: datetime
+    timezone: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.at, datetime):
+            raise InvalidSchedule(f"at must be a datetime, not {self.at!r}.", field="at")
+        if self.timezone is not None:
+            object.__setattr__(self, "at", self._resolved(checked_zone(self.timezone) or "UTC"))
+            object.__setattr__(self, "timezone", None)
+        elif self.at.utcoffset() is not None:
+            object.__setattr__(self, "at", naive_utc(self.at).replace(tzinfo=UTC))
+
+    def bind(self, *, anchor: datetime | None, timezone: str) -> Self:
+        """A copy whose instant is aware."""
+        return self if self.at.tzinfo is not None else replace(self, at=self._resolved(timezone))
+
+    def _resolved(self, timezone: str) -> datetime:
+        if self.at.utcoffset() is not None:
+            return naive_utc(self.at).replace(tzinfo=UTC)
+        return instant_of(zone_of(timezone), self.at).replace(tzinfo=UTC)
+
+    def _next(self, instant: datetime) -> datetime | None:
+        at = self.at.replace(tzinfo=None)
+        return at if instant < at else None
+
+    def _previous(self, instant: datetime) -> datetime | None:
+        at = self.at.replace(tzinfo=None)
+        return at if at < instant else None
+
+    def _count(self, start: datetime, end: datetime) -> int:
+        return int(start < self.at.replace(tzinfo=None) <= end)
+
+    def _words(self, _: Translate) -> str:
+        zone = f" {self.at.tzname()}" if self.at.tzinfo else ""
+        return _("once at {instant}").format(instant=f"{self.at:%Y-%m-%d %H:%M:%S}{zone}")
+
+    def to_text(self) -> str:
+        """`once at 2026-01-01T12:00:00+00:00`; without an offset when naive."""
+        return f"once at {self.at.isoformat()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"type": "once", "at": "2026-01-01T12:00:00+00:00"}`."""
+        return {"type": self.kind, "at": self.at.isoformat()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        return cls(**{**data, "at": parse_instant(data.get("at"), field="at")})

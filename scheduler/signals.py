@@ -1,0 +1,27 @@
+"""What happened, for receivers: sent after commit with `send_robust`, so that a receiver cannot break a run.
+
+`job` is a `Job`, `run` a `RunLog`; both are as the sender left them and must be treated as read-only.
+"""
+
+from django.dispatch import Signal
+
+run_started = Signal()
+"""A run began: `run` (a `RunContext`)."""
+run_finished = Signal()
+"""A run ended, whatever its outcome: `job`, `run`."""
+run_skipped = Signal()
+"""One or more slots were skipped: `job`, `run`."""
+run_missed = Signal()
+"""One or more slots were missed: `job`, `run`."""
+run_lost = Signal()
+"""A run was closed because its process died: `job`, `run`."""
+job_broken = Signal()
+"""The breaker stopped a job: `job`, `run`."""
+job_recovered = Signal()
+"""A broken job works again: `job`, `run` (None when a person reset it)."""
+job_paused = Signal()
+"""A person paused a job: `job`."""
+job_resumed = Signal()
+"""A pause ended: `job`."""
+jobs_changed = Signal()
+"""Definitions or plans changed in this process; wakes the dispatcher."""

@@ -1,0 +1,1 @@
+"""An app that only records in which processes it would start the scheduler."""

@@ -80,8 +80,12 @@ def update_job(name: str, **changes: Any) -> Job:
     What the code defines and a person changes is remembered as overridden, and kept across deploys. An explicit change
     of the schedule also resets a broken job.
     """
+    return write_definition(name, _columns_from(get_job(name), changes))
+
+
+def write_definition(name: str, columns: dict[str, Any]) -> Job:
+    """Write checked columns of a job's definition; see `update_job`."""
     job = get_job(name)
-    columns = _columns_from(job, changes)
     if columns.get("enabled") and not job.enabled:
         _ask_gate(registry.find(columns.get("task", job.task)))
     if job.source:

@@ -3,11 +3,13 @@
 import json
 import logging
 import traceback
+from pathlib import Path
 from typing import Any
 
 logger = logging.getLogger("scheduler")
 
 STATE_LIMIT = 64 * 1024
+_HERE = Path(__file__).parent
 CUT = "\n… cut: {} more characters …\n"
 
 
@@ -61,11 +63,12 @@ def _plain_or_repr(value: Any) -> str:
 
 
 def error_text(error: BaseException, limit: int) -> str:
-    """Return the traceback of an error, the frames of the task only, its tail kept."""
+    """Return the traceback of an error, from the task's own frames on; its tail is kept."""
     try:
-        frames = error.__traceback__.tb_next if error.__traceback__ and error.__traceback__.tb_next else None
-        lines = traceback.format_exception(type(error), error, frames or error.__traceback__)
-        return keep_tail("".join(lines), limit)
+        frames = error.__traceback__
+        while frames and frames.tb_next and Path(frames.tb_frame.f_code.co_filename).parent == _HERE:
+            frames = frames.tb_next
+        return keep_tail("".join(traceback.format_exception(type(error), error, frames)), limit)
     except BaseException as problem:
         return f"{type(error).__name__} (its text cannot be shown: {type(problem).__name__})"
 

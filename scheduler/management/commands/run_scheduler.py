@@ -20,28 +20,21 @@ class Command(SchedulerCommand):
     def run(self, **options: Any) -> None:
         if not startup.claim("command:run_scheduler", "run_scheduler was called"):
             raise ConfigurationError("SCHEDULER_ENABLED is False: the scheduler does not start.")
-        self._stopped = threading.Event()
-        self._changed = threading.Condition()
-        previous = {number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        local.run(by="run_scheduler")
+        self.stdout.write("The scheduler is running. Stop it with Ctrl-C.")
         try:
-            local.run(by="run_scheduler")
-            self.stdout.write("The scheduler is running. Stop it with Ctrl-C.")
-            self._wait()
-        finally:
-            for number in previous:
-                signal.signal(number, signal.SIG_DFL)
+            _wait_for_ever()
+        except KeyboardInterrupt:
             self.stdout.write("Stopping …")
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             local.stop()
 
-    def _wait(self) -> None:
-        with self._changed:
-            while not self._stopped.is_set():
-                SYSTEM_CLOCK.wait(self._changed, LOOK_EVERY)
 
-    def _on_signal(self, number: int, frame: Any) -> None:
-        self._stopped.set()
-        raise _Interrupted
-
-
-class _Interrupted(BaseException):
-    """Ends the wait: a condition cannot be notified safely from a signal handler."""
+def _wait_for_ever() -> None:
+    never = threading.Condition()
+    with never:
+        while True:
+            SYSTEM_CLOCK.wait(never, LOOK_EVERY)

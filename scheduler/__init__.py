@@ -4,35 +4,68 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scheduler.context import RunContext, RunStopped, current_run
+    from scheduler.context import Postpone, RunContext, RunStopped, current_run
     from scheduler.engine.control import (
         add_job,
+        backfill,
+        cancel_run,
         follow_code,
         get_job,
         list_jobs,
+        pause_all,
+        pause_group,
         pause_job,
         remove_job,
         reset_job,
+        resume_all,
+        resume_group,
         resume_job,
         run_now,
         update_job,
     )
+    from scheduler.engine.explain import explain_slot
+    from scheduler.engine.stats import get_run_stats, get_runs
     from scheduler.health import get_scheduler_status
     from scheduler.registry import Task, get_tasks, register
     from scheduler.runtime.local import start, stop
-    from scheduler.schedules import AfterJobs, Cron, DailyAt, Every, Manual, Monthly, Once, Weekly
+    from scheduler.schedules import (
+        AfterJobs,
+        Cron,
+        DailyAt,
+        Every,
+        Manual,
+        Monthly,
+        Once,
+        Weekly,
+    )
 
 _HOMES = {
-    "scheduler.context": ("RunContext", "RunStopped", "current_run"),
+    "scheduler.context": ("Postpone", "RunContext", "RunStopped", "current_run"),
     "scheduler.engine.control": (
-        "add_job", "follow_code", "get_job", "list_jobs", "pause_job", "remove_job", "reset_job", "resume_job",
-        "run_now", "update_job",
+        "add_job",
+        "backfill",
+        "cancel_run",
+        "follow_code",
+        "get_job",
+        "list_jobs",
+        "pause_all",
+        "pause_group",
+        "pause_job",
+        "remove_job",
+        "reset_job",
+        "resume_all",
+        "resume_group",
+        "resume_job",
+        "run_now",
+        "update_job",
     ),
+    "scheduler.engine.explain": ("explain_slot",),
+    "scheduler.engine.stats": ("get_run_stats", "get_runs"),
     "scheduler.health": ("get_scheduler_status",),
     "scheduler.registry": ("Task", "get_tasks", "register"),
     "scheduler.runtime.local": ("start", "stop"),
     "scheduler.schedules": ("AfterJobs", "Cron", "DailyAt", "Every", "Manual", "Monthly", "Once", "Weekly"),
-}  # fmt: skip
+}
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -43,21 +76,31 @@ __all__ = [
     "Manual",
     "Monthly",
     "Once",
+    "Postpone",
     "RunContext",
     "RunStopped",
     "Task",
     "Weekly",
     "add_job",
+    "backfill",
+    "cancel_run",
     "current_run",
+    "explain_slot",
     "follow_code",
     "get_job",
+    "get_run_stats",
+    "get_runs",
     "get_scheduler_status",
     "get_tasks",
     "list_jobs",
+    "pause_all",
+    "pause_group",
     "pause_job",
     "register",
     "remove_job",
     "reset_job",
+    "resume_all",
+    "resume_group",
     "resume_job",
     "run_now",
     "start",

@@ -1,6 +1,6 @@
 """The SCHEDULER_* settings as one table, read lazily, so that `override_settings` works at once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 from django.conf import settings as django_settings
@@ -68,6 +68,19 @@ def names(default: Sequence[str], meaning: str) -> Setting[Sequence[str]]:
     )
 
 
+def limits(default: Mapping[str, int], meaning: str) -> Setting[Mapping[str, int]]:
+    return Setting(
+        default,
+        meaning,
+        rule=lambda value: isinstance(value, dict) and all(_is_limit(name, most) for name, most in value.items()),
+        must="a dict of group names and whole numbers of 1 or more",
+    )
+
+
+def _is_limit(name: Any, most: Any) -> bool:
+    return isinstance(name, str) and bool(name) and _is_number(most) and isinstance(most, int) and most >= 1
+
+
 class Conf:
     """Every setting of the app; the attribute is the name without `SCHEDULER_`."""
 
@@ -81,6 +94,13 @@ class Conf:
     SHUTDOWN_SECONDS = seconds(30.0, "How long a stopping process waits for its runs.", least=0.0, most=3600.0)
     MIN_INTERVAL = seconds(1.0, "The shortest interval an `Every` may have.", least=0.001)
     MAX_LOG_CHARS = count(64_000, "Characters kept of a log, error or result of a run.", least=100, most=10_000_000)
+    GROUPS = limits({}, "How many runs each group may have at once, over all instances: {'serial': 1}.")
+    ENVIRONMENT = text("", "Marks the database; a copy that carries another mark does not run until it is confirmed.")
+    RETENTION_DAYS = count(90, "Days the run log keeps successes, skips and misses; 0: for ever.", least=0, most=36_500)
+    RETENTION_FAILED_DAYS = count(180, "Days the run log keeps failures; 0: for ever.", least=0, most=36_500)
+    RETENTION_RUNS = count(
+        10_000, "Rows the run log keeps of each job and outcome; 0: all of them.", least=0, most=100_000_000
+    )
     HEALTH_TOKEN = text("", "Requests with this bearer token see the details of the health view, as staff do.")
 
 

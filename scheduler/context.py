@@ -5,27 +5,30 @@ import threading
 from collections import deque
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from scheduler.exceptions import SchedulerError
+from scheduler.exceptions import InvalidOption, SchedulerError
 
 
 class LogLines:
     """Lines of a log, the newest kept within a number of characters."""
 
-    __slots__ = ("_dropped", "_limit", "_lines", "_size")
+    __slots__ = ("_dropped", "_lines", "_size", "limit", "written")
 
     def __init__(self, limit: int) -> None:
         self._lines: deque[str] = deque()
         self._size = self._dropped = 0
-        self._limit = limit
+        self.limit = limit
+        self.written = 0
+        """How many lines were ever added; tells whether there is something new."""
 
     def append(self, line: str) -> None:
         """Add a line; the oldest ones go when there is no room."""
+        self.written += 1
         self._lines.append(line)
         self._size += len(line) + 1
-        while self._size > self._limit and len(self._lines) > 1:
+        while self._size > self.limit and len(self._lines) > 1:
             self._dropped += 1
             self._size -= len(self._lines.popleft()) + 1
 
@@ -37,6 +40,17 @@ class LogLines:
 
 class RunStopped(SchedulerError):
     """The run was asked to stop and the task agreed (`context.check_stop()`)."""
+
+
+class Postpone(SchedulerError):
+    """The task asks to be started again later; this is no failure, and the slot stays the same."""
+
+    def __init__(self, message: str = "", *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> None:
+        super().__init__(message or None)
+        self.reason = message
+        self.delay = timedelta(seconds=seconds, minutes=minutes, hours=hours)
+        if self.delay <= timedelta(0):
+            raise InvalidOption("Postpone needs a time, for example Postpone(minutes=60).")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,6 +69,10 @@ class RunContext:
     """Kept between the runs of a job (JSON, at most 64 KB), saved when the run ends, whatever the outcome."""
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("scheduler.task"))
     log: LogLines = field(default_factory=lambda: LogLines(64_000), repr=False)
+    stop_reason: str = ""
+    """Why the run was asked to stop: shutdown, cancelled, replaced, timeout or lease; empty when it was not."""
+    timed_out: bool = False
+    """Whether the run is over its timeout (it was asked to stop, and may not have noticed yet)."""
     _totals: dict[str, int | float] = field(default_factory=dict)
     _progress: dict[str, Any] = field(default_factory=dict)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -69,8 +87,9 @@ class RunContext:
         """Whether the run was asked to stop (shutdown, cancel, replacement, timeout)."""
         return self._stop.is_set()
 
-    def request_stop(self) -> None:
-        """Ask the task to stop at its next convenience."""
+    def request_stop(self, reason: str = "cancelled") -> None:
+        """Ask the task to stop at its next convenience; the first reason counts."""
+        self.stop_reason = self.stop_reason or reason
         self._stop.set()
 
     def check_stop(self) -> None:
@@ -81,6 +100,16 @@ class RunContext:
     def totals(self, **counts: int | float) -> None:
         """Set the run's named totals; `errors` above 0 counts as a failure for breaker and backoff."""
         self._totals.update(counts)
+
+    @property
+    def last_progress(self) -> dict[str, Any] | None:
+        """What `progress` was told last, None before."""
+        return self._progress or None
+
+    @property
+    def last_totals(self) -> dict[str, int | float]:
+        """What `totals` was told so far."""
+        return self._totals
 
     def progress(self, done: int, total: int | None = None, message: str = "") -> None:
         """Say how far the run is."""

@@ -41,6 +41,11 @@ def _missed(job: Job, run: RunLog, **_: Any) -> None:
     _say(logging.WARNING, "run_missed", job, run, "%s missed %d slots: %s", job.name, slots, run.reason)
 
 
+@receiver(signals.run_stuck)
+def _stuck(job: Job, run: RunLog, stack: str, **_: Any) -> None:
+    _say(logging.WARNING, "run_stuck", job, run, "%s run %s is stuck\n%s", job.name, run.pk, stack)
+
+
 @receiver(signals.job_broken)
 def _broken(job: Job, run: RunLog, **_: Any) -> None:
     message = "%s is broken after %d failures in a row and runs no more until it is reset"

@@ -41,10 +41,14 @@ class UnknownJob(SchedulerError, LookupError):
     """No job of this name exists."""
 
 
+class UnknownRun(SchedulerError, LookupError):
+    """No run of this number exists."""
+
+
 class Refused(SchedulerError):
     """The scheduler will not do this now.
 
-    `code` is one of busy, gate_closed, paused, broken, not_registered, orphaned, code_owned, invalid.
+    `code` is one of busy, gate_closed, not_registered, orphaned, code_owned, invalid, exists, ended.
     """
 
     def __init__(self, message: str | None = None, *, code: str = "refused") -> None:

@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
-from scheduler.models import Instance, Job
+from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog
 from scheduler.runtime import local, startup
 
 OVERDUE_AFTER = timedelta(seconds=60)
@@ -75,6 +75,8 @@ def _here() -> dict[str, Any]:
         here["restarts"] = runner.watchdog.restarts
         here["living_runs"] = len(runner.executor.living())
         here["unwritten_ends"] = runner.recorder.pending()
+        here["zombies"] = runner.executor.zombies()
+        here["refusal"] = runner.member.refusal
         here["clock_offset"] = runner.clock.offset.total_seconds()
     return here
 
@@ -96,7 +98,9 @@ def _instances(now: datetime) -> list[dict[str, Any]]:
 
 
 def _jobs(now: datetime) -> dict[str, Any]:
-    overdue = Job.objects.overdue(now - OVERDUE_AFTER).values_list("name", "next_start_at").first()
+    paused = set(Group.objects.paused().values_list("name", flat=True))
+    late = Job.objects.overdue(now - OVERDUE_AFTER).exclude(group__in=paused)
+    overdue = None if EVERYTHING in paused else late.values_list("name", "next_start_at").first()
     counts = Job.objects.aggregate(
         total=Count("pk"),
         running=Count("pk", filter=Q(active_runs__gt=0)),
@@ -107,6 +111,8 @@ def _jobs(now: datetime) -> dict[str, Any]:
     )
     return {
         **counts,
+        "stuck": RunLog.objects.living().filter(stuck_at__isnull=False).values("job").distinct().count(),
+        "everything_paused": EVERYTHING in paused,
         "oldest_overdue": overdue[0] if overdue else None,
         "oldest_overdue_seconds": (now - overdue[1]).total_seconds() if overdue and overdue[1] else 0.0,
     }
@@ -123,7 +129,14 @@ def _problems(alive: list[dict[str, Any]], jobs: dict[str, Any], here: dict[str,
     ]
     if jobs["oldest_overdue"]:
         found.append(f"{jobs['oldest_overdue']} is overdue by {jobs['oldest_overdue_seconds']:.0f} s")
-    found += [f"{jobs[word]} {word} job{'s' * (jobs[word] != 1)}" for word in ("broken", "invalid") if jobs[word]]
+    found += [
+        f"{jobs[word]} {word} job{'s' * (jobs[word] != 1)}" for word in ("broken", "stuck", "invalid") if jobs[word]
+    ]
+    if here.get("refusal"):
+        found.append(here["refusal"])
+    workers = here.get("workers")
+    if workers and here["zombies"] >= len(workers):
+        found.append("every worker of this process is held by a run that is over its time")
     found += [f"the {name} thread is dead" for name, lives in here.get("threads", {}).items() if not lives]
     return found
 

@@ -8,12 +8,13 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any, TypeVar
 
-from scheduler.exceptions import ConfigurationError, DuplicateTask, InvalidOption, UnknownTask
+from scheduler.exceptions import DuplicateTask, InvalidOption, InvalidSchedule, UnknownTask
 from scheduler.policy import DEFAULT_POLICY, Policy
 from scheduler.policy.codec import from_options
-from scheduler.schedules import Manual, Schedule, parse
+from scheduler.schedules import AfterJobs, Manual, Schedule, parse, refuse_cycle
 
 NAME_LENGTH = 255
+GROUP_LENGTH = 100
 
 F = TypeVar("F", bound=Callable[..., Any])
 Gate = Callable[[], bool | str]
@@ -33,6 +34,8 @@ class Task:
     policy: Policy = DEFAULT_POLICY
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     enabled: bool = True
+    group: str = ""
+    priority: int = 0
     description: str = ""
     gate: Gate | None = None
     takes_context: bool = False
@@ -50,6 +53,7 @@ class Registry:
 
     def add(self, task: Task) -> None:
         """Add a task; the same function again is no-op, another one under the name raises DuplicateTask."""
+        refuse_cycle(task.name, task.schedule, self._parents_of)
         present = self._tasks.get(task.name)
         if present is None or _same_function(present.function, task.function):
             self._tasks[task.name] = task
@@ -75,6 +79,10 @@ class Registry:
         if failure:
             return f"{module} could not be imported: {failure}"
         return f"No code registers the task {name!r} any more."
+
+    def _parents_of(self, name: str) -> tuple[str, ...]:
+        task = self._tasks.get(name)
+        return task.schedule.jobs if task is not None and isinstance(task.schedule, AfterJobs) else ()
 
     def remove(self, name: str) -> None:
         """Forget a task (tests and reloads)."""
@@ -109,6 +117,8 @@ def register(
     schedule: Schedule | str | Mapping[str, Any] | None = None,
     enabled: bool = True,
     kwargs: Mapping[str, Any] | None = None,
+    group: str = "",
+    priority: int = 0,
     description: str | None = None,
     gate: Gate | None = None,
     takes_context: bool = False,
@@ -135,13 +145,15 @@ def register(
                 policy=from_options(options),
                 kwargs=dict(kwargs or {}),
                 enabled=enabled,
+                group=checked_group(group),
+                priority=checked_priority(priority),
                 description=_first_line(function) if description is None else description,
                 gate=gate,
                 takes_context=takes_context,
                 place=place,
                 module=module,
             )
-        (registry if into is None else into).add(task)
+            (registry if into is None else into).add(task)
         return function
 
     if callable(name):
@@ -159,9 +171,23 @@ def _naming(name: object, place: str) -> Iterator[None]:
     """Add the task and the place of its registration to a configuration error."""
     try:
         yield
-    except ConfigurationError as error:
+    except (InvalidSchedule, InvalidOption) as error:
         error.args = (f"Task {name!r} at {place}: {error}",)
         raise
+
+
+def checked_group(group: object) -> str:
+    """Return the name of a group, or raise InvalidOption."""
+    if not isinstance(group, str) or len(group) > GROUP_LENGTH:
+        raise InvalidOption(f"group is {group!r}; it must be a string of at most {GROUP_LENGTH} characters.")
+    return group
+
+
+def checked_priority(priority: object) -> int:
+    """Return a priority, or raise InvalidOption."""
+    if isinstance(priority, bool) or not isinstance(priority, int) or not -1000 <= priority <= 1000:
+        raise InvalidOption(f"priority is {priority!r}; it must be a whole number from -1000 to 1000.")
+    return priority
 
 
 def _checked_name(name: object) -> str:

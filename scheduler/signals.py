@@ -23,5 +23,9 @@ job_paused = Signal()
 """A person paused a job: `job`."""
 job_resumed = Signal()
 """A pause ended: `job`."""
+run_stuck = Signal()
+"""A run is over its `stuck_after`, once: `job`, `run`, `stack` (text)."""
+runs_asked_to_stop = Signal()
+"""Somebody asked runs to stop: `run_ids`; the process that holds them heeds it."""
 jobs_changed = Signal()
 """Definitions or plans changed in this process; wakes the dispatcher."""

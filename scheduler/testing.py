@@ -13,7 +13,7 @@ from unittest import mock
 from django.db import connections
 from django.db.models import QuerySet
 
-from scheduler.engine import control
+from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.claim import Claims, claim_due, claim_waiting
 from scheduler.engine.finish import Finished, Outcome, finish_runs
@@ -104,7 +104,7 @@ class ManualScheduler:
     @contextmanager
     def controlled(self) -> Iterator[None]:
         """Let `pause_job`, `run_now` and the rest of the public API go by this clock too."""
-        with mock.patch.object(control, "SYSTEM_CLOCK", self.clock):
+        with mock.patch.object(SYSTEM_CLOCK, "now", self.clock.now):
             yield
 
     @contextmanager

@@ -11,8 +11,10 @@ from django.db.models import QuerySet
 
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.decide import Decision, decide, may_run, start, step_over
+from scheduler.engine.limits import Limits, read_limits
+from scheduler.engine.mark import ask_to_stop
 from scheduler.engine.write import LostRace, insert_runs, locked, update_rows, write_transaction
-from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status
+from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.models.fields import Unreadable
 from scheduler.policy.overlap import is_free
 
@@ -33,16 +35,18 @@ class Claims:
     not_run: list[RunLog] = field(default_factory=list)
     resumed: list[Job] = field(default_factory=list)
     looked_at: int = 0
+    asked_to_stop: list[int] = field(default_factory=list)
 
     def __iadd__(self, other: "Claims") -> "Claims":
         self.runs += other.runs
         self.not_run += other.not_run
         self.resumed += other.resumed
         self.looked_at += other.looked_at
+        self.asked_to_stop += other.asked_to_stop
         return self
 
 
-Decide = Callable[[Engine, Job, datetime], Decision]
+Decide = Callable[[Engine, Job, datetime, Limits], Decision]
 
 
 def claim_due(engine: Engine, now: datetime, *, ahead: timedelta, limit: int) -> Claims:
@@ -59,15 +63,17 @@ def claim_due(engine: Engine, now: datetime, *, ahead: timedelta, limit: int) ->
 def _claim(engine: Engine, due: QuerySet[Job], now: datetime, limit: int, decide: Decide) -> Claims:
     try:
         with write_transaction(engine.using):
-            jobs = list(locked(due, skip_locked=True)[:limit])
+            limits = read_limits(engine)
+            jobs = list(locked(limits.open_jobs(due), skip_locked=True)[:limit])
             seen = {job.pk: (job.token, job.next_start_at) for job in jobs}
-            decisions = [decide(engine, job, now) for job in jobs]
-            _write_jobs(engine, jobs, seen, "token", "next_start_at")
+            decisions = [decision for job in jobs if not (decision := decide(engine, job, now, limits)).waits]
+            _write_jobs(engine, [decision.job for decision in decisions], seen, "token", "next_start_at")
             insert_runs(engine.using, [row for decision in decisions for row in decision.rows])
+            stopped = ask_to_stop(engine, [decision.job.pk for decision in decisions if decision.replaces], now)
     except LostRace:
         engine.lost_races += 1
         return Claims()
-    return _sorted_out(engine, decisions)
+    return _sorted_out(engine, decisions, stopped)
 
 
 def _claim_one_by_one(engine: Engine, due: QuerySet[Job], now: datetime, limit: int) -> Claims:
@@ -82,8 +88,8 @@ def _claim_one_by_one(engine: Engine, due: QuerySet[Job], now: datetime, limit: 
     return claims
 
 
-def _sorted_out(engine: Engine, decisions: list[Decision]) -> Claims:
-    claims = Claims(looked_at=len(decisions))
+def _sorted_out(engine: Engine, decisions: list[Decision], stopped: list[int]) -> Claims:
+    claims = Claims(looked_at=len(decisions), asked_to_stop=stopped)
     for decision in decisions:
         claims.resumed += [decision.job] if decision.resumed else []
         for row in decision.rows:
@@ -98,13 +104,14 @@ def claim_waiting(engine: Engine, now: datetime, *, ahead: timedelta, limit: int
     """Take at most `limit` promised attempts (retries, runs by hand) whose jobs are free; only `run_id` when given."""
     try:
         with write_transaction(engine.using):
+            limits = read_limits(engine)
             runs = _lock_waiting_runs(engine, now + ahead, limit, run_id)
             jobs = _lock_jobs(engine, {run.job_id for run in runs})
             seen = {job.pk: (job.token,) for job in jobs.values()}
             for run in runs:
                 if run.job_id in jobs:
                     run.job = jobs[run.job_id]
-                    _take(engine, run, now)
+                    _take(engine, run, now, limits)
             decided = [run for run in runs if run.status != Status.PENDING]
             _write_runs(engine, decided)
             _write_jobs(engine, [jobs[pk] for pk in sorted({run.job_id for run in decided})], seen, "token")
@@ -127,7 +134,7 @@ def _lock_jobs(engine: Engine, ids: Iterable[int]) -> dict[int, Job]:
     return {job.pk: job for job in locked(rows, skip_locked=True)}
 
 
-def _take(engine: Engine, run: RunLog, now: datetime) -> None:
+def _take(engine: Engine, run: RunLog, now: datetime, limits: Limits) -> None:
     """Start a promised attempt, cancel it when its job was stopped since, or leave it until the job is free."""
     job = run.job
     if engine.registry.find(job.task) is None or isinstance(job.policy, Unreadable):
@@ -136,10 +143,16 @@ def _take(engine: Engine, run: RunLog, now: datetime) -> None:
         run.status, run.due_at, run.finished_at = Status.CANCELLED, None, now
         run.reason = f"the job is {job.job_state}"
         job.cancellations += 1
-    elif is_free(job.policy.overlap, job.active_runs, job.policy.max_concurrent):
+    elif is_free(job.policy.overlap, job.active_runs, job.policy.max_concurrent) and _is_admitted(job, run, limits):
         start(engine, job, run, max(now, run.due_at or now))
         if not is_free(job.policy.overlap, job.active_runs, job.policy.max_concurrent):
             job.next_start_at = None if job.next_start_at != UNPLANNED else UNPLANNED
+
+
+def _is_admitted(job: Job, run: RunLog, limits: Limits) -> bool:
+    """A pause stops what the plan promised, not what a person asks for by hand; places in a group count for both."""
+    stopped = run.trigger != Trigger.MANUAL and limits.pauses(job)
+    return not stopped and limits.admits(job)
 
 
 def _write_jobs(engine: Engine, jobs: list[Job], seen: dict[int, tuple[Any, ...]], *conditions: str) -> None:

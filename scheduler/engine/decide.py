@@ -1,15 +1,17 @@
 """Decide: what becomes of one due job. Changes the job in memory and says which rows the ledger gets."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from scheduler.engine.base import Engine
+from scheduler.engine.limits import Limits, rate_is_used_up
 from scheduler.engine.plan import policy_of, replan, schedule_of, set_next
 from scheduler.engine.sync import served_elsewhere
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.policy import misfire
-from scheduler.registry import Task
+from scheduler.policy.overlap import Overlap, is_free
+from scheduler.schedules import AfterJobs, Schedule
 
 
 @dataclass(slots=True)
@@ -19,13 +21,17 @@ class Decision:
     job: Job
     rows: list[RunLog] = field(default_factory=list)
     resumed: bool = False
+    waits: bool = False
+    """The job stays due as it is: its group is full."""
+    replaces: bool = False
+    """The living run of the job is to be asked to stop."""
 
 
-def decide(engine: Engine, job: Job, now: datetime) -> Decision:
+def decide(engine: Engine, job: Job, now: datetime, limits: Limits) -> Decision:
     """Decide what a due job does. A job that cannot be read is set aside with its problem; the others go on."""
     decision = Decision(job)
     try:
-        _decide(engine, decision, now)
+        _decide(engine, decision, now, limits)
     except (InvalidSchedule, ValueError, OverflowError, TypeError, KeyError) as error:
         job.next_run_at = job.next_start_at = None
         job.problem = str(error) or type(error).__name__
@@ -33,7 +39,7 @@ def decide(engine: Engine, job: Job, now: datetime) -> Decision:
     return decision
 
 
-def _decide(engine: Engine, decision: Decision, now: datetime) -> None:
+def _decide(engine: Engine, decision: Decision, now: datetime, limits: Limits) -> None:
     job = decision.job
     task = engine.registry.find(job.task)
     if task is None:
@@ -45,11 +51,18 @@ def _decide(engine: Engine, decision: Decision, now: datetime) -> None:
     elif job.next_start_at == UNPLANNED or job.next_run_at is None or not may_run(job):
         job.problem, job.orphaned_at = "", None
         replan(job, now)
+    elif not is_free(policy_of(job).overlap, job.active_runs, policy_of(job).max_concurrent):
+        decision.replaces = policy_of(job).overlap is Overlap.REPLACE
+        job.next_start_at = None
+    elif not limits.admits(job):
+        decision.waits = True
+    elif rate_is_used_up(engine, job, policy_of(job), now):
+        decision.rows = skip_slot(job, now, "rate_limited: its runs of this window are used up")
     else:
-        decision.rows = take_slot(engine, job, task, now)
+        decision.rows = take_slot(engine, job, now)
 
 
-def step_over(engine: Engine, job: Job, now: datetime) -> Decision:
+def step_over(engine: Engine, job: Job, now: datetime, limits: Limits) -> Decision:
     """Go past slots that the ledger has already decided (a restored backup, a clock that was set back)."""
     job.last_slot = misfire.latest_slot(schedule_of(job), job.next_run_at or now, now)
     replan(job, now)
@@ -78,43 +91,79 @@ def end_pause(job: Job) -> None:
     job.paused_by = job.pause_reason = ""
 
 
-def take_slot(engine: Engine, job: Job, task: Task, now: datetime) -> list[RunLog]:
+def skip_slot(job: Job, now: datetime, reason: str) -> list[RunLog]:
+    """Write off the slots of a job that are due, and plan its next one."""
+    schedule, slot = schedule_of(job), job.next_run_at or now
+    newest = misfire.latest_slot(schedule, slot, now)
+    count = max(1, schedule.count_between(slot - misfire.RESOLUTION, newest))
+    job.skips += count
+    job.last_slot = newest
+    set_next(job, schedule.next_after(newest))
+    return [
+        RunLog.of(
+            job,
+            scheduled_for=newest,
+            status=Status.SKIPPED,
+            reason=reason,
+            coalesced=count - 1,
+            coalesced_from=slot if count > 1 else None,
+        )
+    ]
+
+
+def take_slot(engine: Engine, job: Job, now: datetime) -> list[RunLog]:
     """Run, or write off, the slots of a job that are due, and plan its next one."""
-    schedule, policy = schedule_of(job), policy_of(job)
-    slot, due = job.next_run_at, job.next_start_at
-    assert slot is not None, "a due job has a slot"
-    assert due is not None, "a due job has a start"
-    verdict = misfire.judge(
-        schedule,
-        slot,
-        max(now, slot),
-        misfire=policy.misfire,
-        late=now - due,
-        grace=misfire.default_grace(schedule) if policy.grace is None else policy.grace,
-        window=policy.catch_up_window,
-        max_catch_up=policy.max_catch_up,
-    )
+    schedule = schedule_of(job)
+    due = job.next_start_at or now
+    verdict = judge_slots(job, schedule, now, late=now - due)
     rows = []
     if verdict.missed:
         rows.append(_missed(job, verdict))
     if verdict.run:
         rows.append(_running(engine, job, verdict, max(now, due)))
     job.last_slot = verdict.run or verdict.missed
-    following = None if schedule.from_completion and verdict.run else schedule.next_after(job.last_slot or now)
-    set_next(job, following)
+    set_next(job, schedule.next_after(job.last_slot) if job.last_slot and _goes_on(schedule, verdict) else None)
     return rows
+
+
+def _goes_on(schedule: Schedule, verdict: misfire.Verdict) -> bool:
+    """Whether the next slot is known now; one counted from completion is not before the run has ended."""
+    return not (schedule.from_completion and verdict.run)
+
+
+def judge_slots(job: Job, schedule: Schedule, now: datetime, *, late: timedelta) -> misfire.Verdict:
+    """Ask the misfire policy about the slots of a job that are due."""
+    policy, slot = policy_of(job), job.next_run_at or now
+    if isinstance(schedule, AfterJobs):
+        return misfire.Verdict(run=slot)
+    return misfire.judge(
+        schedule,
+        slot,
+        max(now, slot),
+        misfire=policy.misfire,
+        late=late,
+        grace=misfire.default_grace(schedule) if policy.grace is None else policy.grace,
+        window=policy.catch_up_window,
+        max_catch_up=policy.max_catch_up,
+    )
 
 
 def _running(engine: Engine, job: Job, verdict: misfire.Verdict, at: datetime) -> RunLog:
     run = RunLog.of(
         job,
         scheduled_for=verdict.run,
-        trigger=Trigger.CATCH_UP if verdict.catch_up else Trigger.SCHEDULE,
+        trigger=_trigger(job, verdict),
         coalesced=verdict.coalesced,
         coalesced_from=verdict.coalesced_from,
     )
     start(engine, job, run, at)
     return run
+
+
+def _trigger(job: Job, verdict: misfire.Verdict) -> Trigger:
+    if isinstance(job.schedule, AfterJobs):
+        return Trigger.DEPENDENCY
+    return Trigger.CATCH_UP if verdict.catch_up else Trigger.SCHEDULE
 
 
 def start(engine: Engine, job: Job, run: RunLog, at: datetime) -> None:

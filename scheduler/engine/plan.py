@@ -5,13 +5,15 @@ from functools import lru_cache
 
 from django.conf import settings
 
+from scheduler.engine.dependencies import slot_after_parents
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models import Job
 from scheduler.models.fields import Unreadable
 from scheduler.policy import Policy
 from scheduler.policy.jitter import delay
-from scheduler.policy.overlap import is_free
-from scheduler.schedules import Schedule
+from scheduler.policy.misfire import RESOLUTION
+from scheduler.policy.overlap import Overlap, is_free
+from scheduler.schedules import AfterJobs, Schedule
 
 BEGINNING = datetime.min.replace(tzinfo=UTC)
 
@@ -67,7 +69,11 @@ def plan_probe(job: Job, now: datetime) -> None:
 
 
 def _first_slot(job: Job, now: datetime) -> datetime | None:
-    schedule = schedule_of(job)
+    schedule, policy = schedule_of(job), policy_of(job)
+    if policy.starts_at and policy.starts_at > now:
+        now = policy.starts_at - RESOLUTION
+    if isinstance(schedule, AfterJobs):
+        return slot_after_parents(job, schedule)
     if schedule.kind == "once":
         at = schedule.next_after(BEGINNING)
         return None if at == job.last_slot else at
@@ -79,13 +85,25 @@ def _first_slot(job: Job, now: datetime) -> datetime | None:
 
 def set_next(job: Job, slot: datetime | None, *, not_before: datetime | None = None) -> None:
     """Make `slot` the next one of the job. While the job is busy it is not due: the end of its run plans on."""
-    job.next_run_at = slot
     policy = policy_of(job)
-    if slot is None or not is_free(policy.overlap, job.active_runs, policy.max_concurrent):
+    if slot is not None and _is_over(job, policy, slot):
+        slot = None
+    job.next_run_at = slot
+    waits = policy.overlap is not Overlap.REPLACE and not is_free(
+        policy.overlap, job.active_runs, policy.max_concurrent
+    )
+    if slot is None or waits:
         job.next_start_at = None
         return
     start = slot + jitter_of(job, slot)
     job.next_start_at = start if not_before is None else max(start, not_before)
+
+
+def _is_over(job: Job, policy: Policy, slot: datetime) -> bool:
+    """Whether the job has had its last slot: `ends_at` has passed, or `max_runs` are done or going on."""
+    if policy.ends_at is not None and slot > policy.ends_at:
+        return True
+    return policy.max_runs is not None and job.ended_runs + job.active_runs >= policy.max_runs
 
 
 def jitter_of(job: Job, slot: datetime) -> timedelta:

@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, Subquery
 
 from scheduler.engine.base import Engine
-from scheduler.models import Instance, Job, RunLog
+from scheduler.models import Group, Instance, Job, RunLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,25 +22,28 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one indexed query sees: the earliest start of a job and of a promised attempt, and whether any died."""
+    """What one indexed query sees: the earliest start of a job or promised attempt, end of a pause, and any death."""
 
     next_job_at: datetime | None
     next_attempt_at: datetime | None
+    next_pause_end_at: datetime | None
     someone_died: bool
 
 
 def join(engine: Engine, process: Process, now: datetime, *, started_by: str) -> None:
-    """Enter this instance."""
-    Instance.objects.using(engine.using).create(
+    """Enter this instance; once more is no error, since a first try may have failed half-way."""
+    Instance.objects.using(engine.using).update_or_create(
         id=engine.instance_id,
-        host=process.host,
-        boot_id=process.boot_id,
-        pid=process.pid,
-        process_started=process.process_started,
-        started_by=started_by,
-        started_at=now,
-        heartbeat_at=now,
-        tasks=sorted({task.name for task in engine.registry}),
+        defaults={
+            "host": process.host,
+            "boot_id": process.boot_id,
+            "pid": process.pid,
+            "process_started": process.process_started,
+            "started_by": started_by,
+            "started_at": now,
+            "heartbeat_at": now,
+            "tasks": sorted({task.name for task in engine.registry}),
+        },
     )
 
 
@@ -62,6 +65,7 @@ def look(engine: Engine, now: datetime) -> Look | None:
     if engine.foreign_tasks:
         jobs = jobs.exclude(task__in=engine.foreign_tasks)
     attempts = RunLog.objects.using(using).waiting()
+    pauses = Group.objects.using(using).paused().filter(paused_until__isnull=False)
     dead = Instance.objects.using(using).dead(engine.dead_before(now)).exclude(pk=OuterRef("pk"))
     seen = (
         Instance.objects.using(using)
@@ -69,9 +73,10 @@ def look(engine: Engine, now: datetime) -> Look | None:
         .annotate(
             next_job_at=Subquery(jobs.order_by("next_start_at").values("next_start_at")[:1]),
             next_attempt_at=Subquery(attempts.order_by("due_at").values("due_at")[:1]),
+            next_pause_end_at=Subquery(pauses.order_by("paused_until").values("paused_until")[:1]),
             someone_died=Exists(dead),
         )
-        .values_list("next_job_at", "next_attempt_at", "someone_died")
+        .values_list("next_job_at", "next_attempt_at", "next_pause_end_at", "someone_died")
         .first()
     )
     return None if seen is None else Look(*seen)

@@ -9,7 +9,7 @@ from scheduler.engine.base import Engine
 from scheduler.models import UNPLANNED, Instance, Job
 from scheduler.registry import Task
 
-CODE_COLUMNS = ("task", "schedule", "policy", "kwargs", "description", "enabled", "source")
+CODE_COLUMNS = ("task", "schedule", "policy", "group", "priority", "kwargs", "description", "enabled", "source")
 """What the code decides about a job, except where a person overrode it."""
 
 
@@ -29,6 +29,8 @@ def definition(task: Task) -> dict[str, Any]:
         "task": task.name,
         "schedule": task.schedule,
         "policy": task.policy,
+        "group": task.group,
+        "priority": task.priority,
         "kwargs": dict(task.kwargs),
         "description": task.description[:500],
         "enabled": task.enabled,

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from scheduler.engine.base import Engine
 from scheduler.engine.claim import Claims, claim_due, claim_waiting
+from scheduler.engine.limits import end_expired_pauses
 from scheduler.engine.presence import Look, look
 
 
@@ -28,6 +29,8 @@ def tick(engine: Engine, now: datetime, *, ahead: timedelta, capacity: int) -> T
     if seen is None:
         return Tick(Claims(), alive=False)
     claims = Claims()
+    if _is_due(seen.next_pause_end_at, now):
+        end_expired_pauses(engine, now)
     if capacity > 0 and _is_due(seen.next_attempt_at, now + ahead):
         claims += claim_waiting(engine, now, ahead=ahead, limit=capacity)
     left = capacity - len(claims.runs)
@@ -36,7 +39,7 @@ def tick(engine: Engine, now: datetime, *, ahead: timedelta, capacity: int) -> T
     return Tick(
         claims,
         next_at=_next_at(seen, now + ahead),
-        again=claims.looked_at > 0 and len(claims.runs) < capacity,
+        again=(claims.looked_at > 0 and len(claims.runs) < capacity) or _is_due(seen.next_pause_end_at, now),
         someone_died=seen.someone_died,
     )
 
@@ -47,5 +50,7 @@ def _is_due(at: datetime | None, horizon: datetime) -> bool:
 
 def _next_at(seen: Look, horizon: datetime) -> datetime | None:
     """Return the earliest start still to come; what is due already waits for a free worker or a free job."""
-    to_come = [at for at in (seen.next_job_at, seen.next_attempt_at) if at is not None and at > horizon]
+    to_come = [
+        at for at in (seen.next_job_at, seen.next_attempt_at, seen.next_pause_end_at) if at is not None and at > horizon
+    ]
     return min(to_come, default=None)

@@ -10,10 +10,12 @@ from typing import Any
 
 from scheduler.clock import Clock
 from scheduler.conf import conf
-from scheduler.context import LogLines, RunContext, RunStopped, _current
+from scheduler.context import LogLines, Postpone, RunContext, RunStopped, _current
 from scheduler.engine.base import Claimed
 from scheduler.engine.finish import Outcome
+from scheduler.engine.plan import policy_of
 from scheduler.executors.connections import own_connections
+from scheduler.executors.render import rendered
 from scheduler.executors.text import STATE_LIMIT, error_text, keep_tail, result_text, storable
 from scheduler.models import Status
 from scheduler.signals import run_started
@@ -50,9 +52,11 @@ def invoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
     """Run a task in this thread, outside any transaction of ours. Never raises."""
     started_at = max(clock.now(), claimed.start_at)
     with _current_run(context), own_connections(context):
+        if reason := closed_gate(claimed):
+            return skipped_by_gate(claimed, context, reason, clock)
         run_started.send_robust(Claimed, run=context)
         try:
-            result = _call(claimed, context)
+            result = _call(claimed, context, clock)
             if inspect.isawaitable(result):
                 result = _await_here(result)
         except BaseException as error:
@@ -66,17 +70,38 @@ async def ainvoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcom
     with _current_run(context):
         run_started.send_robust(Claimed, run=context)
         try:
-            result = await _call(claimed, context)
+            result = await _call(claimed, context, clock)
         except BaseException as error:
             return _failed(context, error, started_at, clock)
     return _succeeded(context, result, started_at, clock)
 
 
-def _call(claimed: Claimed, context: RunContext) -> Any:
-    function = claimed.task.function
+def closed_gate(claimed: Claimed) -> str | None:
+    """Ask the gate of a task; return why it is closed, None when it is open. A gate that fails is closed."""
+    gate = claimed.task.gate
+    if gate is None:
+        return None
+    try:
+        answer = gate()
+    except Exception as error:
+        return f"it failed with {type(error).__name__}: {error}"
+    if answer is True:
+        return None
+    return answer if isinstance(answer, str) else "it says no"
+
+
+def skipped_by_gate(claimed: Claimed, context: RunContext, reason: str, clock: Clock) -> Outcome:
+    """Return the end of a run whose gate was closed: its slot is skipped."""
+    return _outcome(context, Status.SKIPPED, claimed.start_at, clock, reason=f"gate: {reason}"[:500])
+
+
+def _call(claimed: Claimed, context: RunContext, clock: Clock) -> Any:
+    function, kwargs = claimed.task.function, claimed.kwargs
+    if policy_of(claimed.job).render_kwargs:
+        kwargs = rendered(kwargs, context, clock.now())
     if claimed.task.takes_context:
-        return function(context, **claimed.kwargs)
-    return function(**claimed.kwargs)
+        return function(context, **kwargs)
+    return function(**kwargs)
 
 
 def _await_here(awaitable: Awaitable[Any]) -> Any:
@@ -89,24 +114,51 @@ def _await_here(awaitable: Awaitable[Any]) -> Any:
 
 
 def _succeeded(context: RunContext, result: Any, started_at: datetime, clock: Clock) -> Outcome:
-    return _outcome(context, Status.SUCCEEDED, started_at, clock, result=result_text(result, conf.MAX_LOG_CHARS))
+    text = result_text(result, conf.MAX_LOG_CHARS)
+    if context.timed_out:
+        error = "Timed out; its call returned all the same, after its time."
+        return _outcome(context, Status.TIMED_OUT, started_at, clock, result=text, error=error)
+    return _outcome(context, Status.SUCCEEDED, started_at, clock, result=text)
 
 
 def _failed(context: RunContext, error: BaseException, started_at: datetime, clock: Clock) -> Outcome:
-    if isinstance(error, RunStopped) and context.stop_requested:
-        return _outcome(context, Status.CANCELLED, started_at, clock, reason="stopped when asked to")
+    if isinstance(error, Postpone):
+        return _outcome(
+            context,
+            Status.POSTPONED,
+            started_at,
+            clock,
+            reason=error.reason[:500] or f"postponed by {error.delay}",
+            postponed_by=error.delay,
+        )
+    if context.timed_out:
+        text = f"Timed out; it then ended with:\n{error_text(error, conf.MAX_LOG_CHARS)}"
+        return _outcome(context, Status.TIMED_OUT, started_at, clock, error=text[: conf.MAX_LOG_CHARS])
+    if context.stop_requested and isinstance(error, RunStopped | asyncio.CancelledError):
+        return _stopped(context, started_at, clock)
     return _outcome(context, Status.FAILED, started_at, clock, error=error_text(error, conf.MAX_LOG_CHARS))
 
 
-def _outcome(context: RunContext, status: str, started_at: datetime, clock: Clock, **texts: str) -> Outcome:
+def _stopped(context: RunContext, started_at: datetime, clock: Clock) -> Outcome:
+    """A run that stopped for the sake of its process is lost like one that did not: its slot may be run again."""
+    if context.stop_reason not in ("shutdown", "lease"):
+        reason = f"stopped when asked to: {context.stop_reason}"
+        return _outcome(context, Status.CANCELLED, started_at, clock, reason=reason)
+    reason = "its process was stopped"
+    error = f"Lost: {reason}."
+    return _outcome(context, Status.LOST, started_at, clock, reason=reason, error=error, blameless=True)
+
+
+def _outcome(context: RunContext, status: str, started_at: datetime, clock: Clock, **rest: Any) -> Outcome:
     return Outcome(
         status=status,
         started_at=started_at,
         finished_at=max(clock.now(), started_at),
         log=keep_tail(context.log.text(), conf.MAX_LOG_CHARS),
         totals=storable(context._totals) or None,
+        progress=storable(context._progress) or None,
         state=storable(context.state, limit=STATE_LIMIT),
-        **texts,
+        **rest,
     )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 
@@ -13,9 +13,17 @@ class LoopThread:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Start a coroutine on the loop and return at once."""
-        asyncio.run_coroutine_threadsafe(coroutine, self._started())
+    def run(self, coroutine: Coroutine[Any, Any, None]) -> Callable[[], object]:
+        """Start a coroutine on the loop and return at once, with what cancels it."""
+        loop = self._started()
+        task: asyncio.Future[Any] | None = None
+
+        async def begin() -> None:
+            nonlocal task
+            task = asyncio.ensure_future(coroutine)
+
+        asyncio.run_coroutine_threadsafe(begin(), loop)
+        return lambda: loop.call_soon_threadsafe(lambda: task and task.cancel())
 
     def stop(self) -> None:
         """Cancel what runs on the loop and end it."""

@@ -2,14 +2,16 @@
 
 import heapq
 import threading
+from collections.abc import Callable, Iterable
 from itertools import count
 
 from scheduler.clock import Clock
-from scheduler.context import RunContext
 from scheduler.engine.base import Claimed
 from scheduler.engine.finish import Outcome
+from scheduler.engine.plan import policy_of
 from scheduler.executors.base import Done
-from scheduler.executors.invoke import ainvoke, context_for, invoke, is_async
+from scheduler.executors.invoke import ainvoke, closed_gate, context_for, invoke, is_async, skipped_by_gate
+from scheduler.executors.living import Living
 from scheduler.executors.loop import LoopThread
 
 BATCH_SECONDS = 0.05
@@ -26,14 +28,15 @@ class ThreadExecutor:
     Workers wait for the start of the earliest run, so the latency of a start is one hand-off between threads.
     """
 
-    def __init__(self, done: Done, clock: Clock, *, workers: int) -> None:
+    def __init__(self, done: Done, clock: Clock, *, workers: int, freed: Callable[[], None] = lambda: None) -> None:
         self._done = done
+        self._freed = freed
         self._clock = clock
         self._workers = workers
         self._changed = threading.Condition()
         self._queue: list[tuple[float, int, Claimed]] = []
         self._order = count()
-        self._living: dict[int, tuple[Claimed, RunContext]] = {}
+        self._living: dict[int, Living] = {}
         self._threads: list[threading.Thread] = []
         self._loop = LoopThread()
         self._busy = 0
@@ -45,10 +48,11 @@ class ThreadExecutor:
         with self._changed:
             self._start_missing_threads()
             workers = sum(thread.is_alive() for thread in self._threads)
-            if self._stopping or not workers or len(self._living) - self._busy >= MOST_ASYNC:
+            free = workers - self._busy
+            if self._stopping or free <= 0 < self._zombies() or len(self._living) - self._busy >= MOST_ASYNC:
                 return 0
             pace = int(workers * BATCH_SECONDS / self._seconds_per_run)
-            return max(0, min(LARGEST_BATCH, max(workers - self._busy, pace)) - len(self._queue))
+            return max(0, min(LARGEST_BATCH, max(free, pace)) - len(self._queue)) if workers else 0
 
     def submit(self, claimed: Claimed) -> None:
         wait = (claimed.start_at - self._clock.now()).total_seconds()
@@ -63,18 +67,30 @@ class ThreadExecutor:
             self._queue.clear()
             return waiting
 
-    def living(self) -> list[tuple[Claimed, RunContext]]:
+    def living(self) -> list[Living]:
         """Return the runs that are going on."""
         with self._changed:
             return list(self._living.values())
+
+    def zombies(self) -> int:
+        """Return how many workers are held by runs that are over their time or were abandoned."""
+        with self._changed:
+            return self._zombies()
+
+    def stop_runs(self, run_ids: Iterable[int], reason: str) -> None:
+        """Ask some of the living runs to stop."""
+        wanted = set(run_ids)
+        for living in self.living():
+            if living.claimed.run.pk in wanted:
+                living.stop(reason)
 
     def request_stop(self) -> None:
         """Ask every living run to stop, and start no more."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-            for _, context in self._living.values():
-                context.request_stop()
+        for living in self.living():
+            living.context.request_stop("shutdown")
 
     def wait_until_idle(self, seconds: float) -> bool:
         """Wait until no run is living; False when `seconds` were not enough."""
@@ -106,15 +122,20 @@ class ThreadExecutor:
                 return
             self._threads.append(thread)
 
-    def _work(self) -> None:
-        while (taken := self._take()) is not None:
-            claimed, context = taken
-            if is_async(claimed.task.function):
-                self._loop.run(self._run_async(claimed, context))
-            else:
-                self._end(claimed, invoke(claimed, context, self._clock))
+    def _zombies(self) -> int:
+        return sum(one.holds_worker and (one.over_time or one.abandoned) for one in self._living.values())
 
-    def _take(self) -> tuple[Claimed, RunContext] | None:
+    def _work(self) -> None:
+        while (living := self._take()) is not None:
+            if living.holds_worker:
+                self._end(living, self._call(living))
+            elif reason := closed_gate(living.claimed):
+                self._end(living, skipped_by_gate(living.claimed, living.context, reason, self._clock))
+            else:
+                living.cancel = self._loop.run(self._run_async(living))
+                self._freed()  # the worker is free again although no run has ended
+
+    def _take(self) -> Living | None:
         """Wait for the start of the earliest run and take it; None when the pool stops."""
         with self._changed:
             while not self._stopping:
@@ -124,22 +145,32 @@ class ThreadExecutor:
                 self._clock.wait(self._changed, wait)
         return None
 
-    def _begin(self, claimed: Claimed) -> tuple[Claimed, RunContext]:
-        context = context_for(claimed)
-        self._living[claimed.run.pk] = claimed, context
-        self._busy += not is_async(claimed.task.function)
-        return claimed, context
+    def _begin(self, claimed: Claimed) -> Living:
+        on_loop = is_async(claimed.task.function) and policy_of(claimed.job).executor == "thread"
+        living = Living(claimed, context_for(claimed), self._clock.monotonic(), holds_worker=not on_loop)
+        self._living[claimed.run.pk] = living
+        self._busy += living.holds_worker
+        return living
 
-    async def _run_async(self, claimed: Claimed, context: RunContext) -> None:
-        self._end(claimed, await ainvoke(claimed, context, self._clock))
+    def _call(self, living: Living) -> Outcome:
+        claimed, policy = living.claimed, policy_of(living.claimed.job)
+        if policy.executor == "process":
+            from scheduler.executors.process import run_in_process
 
-    def _end(self, claimed: Claimed, outcome: Outcome) -> None:
+            return run_in_process(claimed, living.context, self._clock, timeout=policy.timeout)
+        return invoke(claimed, living.context, self._clock)
+
+    async def _run_async(self, living: Living) -> None:
+        self._end(living, await ainvoke(living.claimed, living.context, self._clock))
+
+    def _end(self, living: Living, outcome: Outcome) -> None:
+        self._done(living.claimed, outcome)  # before the run leaves the living: a stop waits for those only
         took = (outcome.finished_at - outcome.started_at).total_seconds()
         with self._changed:
-            del self._living[claimed.run.pk]
-            if not is_async(claimed.task.function):
+            del self._living[living.claimed.run.pk]
+            if living.holds_worker:
                 self._busy -= 1
                 self._seconds_per_run += (max(took, SHORTEST_RUN) - self._seconds_per_run) / 8
             if self._stopping:
                 self._changed.notify_all()
-        self._done(claimed, outcome)
+        self._freed()

@@ -16,7 +16,9 @@ from scheduler.signals import jobs_changed
 UNPLANNED = datetime(1970, 1, 1, tzinfo=UTC)
 """A start that is always due and never real: the next tick plans the job instead of running it."""
 
-DEFINITION_COLUMNS = ("name", "task", "schedule", "policy", "kwargs", "description", "enabled", "overridden_fields")
+DEFINITION_COLUMNS = (
+    "name", "task", "schedule", "policy", "group", "priority", "kwargs", "description", "enabled", "overridden_fields",
+)  # fmt: skip
 """What people and code decide; everything else is the scheduler's own."""
 
 PLANNING_COLUMNS = frozenset({"schedule", "policy", "enabled", "task"})
@@ -85,6 +87,8 @@ class Job(models.Model):
     task = models.CharField(_("task"), max_length=255)
     schedule = ScheduleField(_("schedule"), default=Manual)
     policy = PolicyField(_("policy"), default=Policy, blank=True)
+    group = models.CharField(_("group"), max_length=100, blank=True, default="")
+    priority = models.SmallIntegerField(_("priority"), default=0)
     kwargs = models.JSONField(_("keyword arguments"), default=dict, blank=True)
     description = models.CharField(_("description"), max_length=500, blank=True, default="")
     enabled = models.BooleanField(_("enabled"), default=True)
@@ -101,6 +105,7 @@ class Job(models.Model):
     # The state.
     version = models.BigIntegerField(_("version of the row"), default=0, editable=False)
     token = models.BigIntegerField(_("fencing token"), default=0, editable=False)
+    has_dependents = models.BooleanField(_("other jobs wait for it"), default=False, editable=False)
     active_runs = models.PositiveIntegerField(_("living runs"), default=0, editable=False)
     consecutive_failures = models.PositiveIntegerField(_("failures in a row"), default=0, editable=False)
     broken_at = InstantField(_("broken since"), null=True, editable=False)
@@ -182,9 +187,17 @@ class Job(models.Model):
             return JobState.BROKEN
         if self.paused_at:
             return JobState.PAUSED
-        if self.next_start_at is None and self.schedule.kind == "once":
+        if self.next_start_at is None and self.next_run_at is None and self._has_an_end():
             return JobState.FINISHED
         return JobState.SCHEDULED
+
+    @property
+    def ended_runs(self) -> int:
+        """How many runs of the job have ended, however."""
+        return self.successes + self.failures + self.timeouts + self.losses + self.cancellations
+
+    def _has_an_end(self) -> bool:
+        return self.schedule.kind == "once" or self.policy.ends_at is not None or self.policy.max_runs is not None
 
 
 def announce(using: str | None) -> None:

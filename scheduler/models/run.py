@@ -12,7 +12,7 @@ from scheduler.models.job import Job
 
 
 class Status(models.TextChoices):
-    """Where a run stands; all but the first two are terminal."""
+    """Where a run stands; all but the first two are final. A run that timed out may go on until its call returns."""
 
     PENDING = "pending", _("pending")
     RUNNING = "running", _("running")
@@ -41,8 +41,8 @@ class Trigger(models.TextChoices):
     ACTIVITY = "activity", _("activity")
 
 
-COUNTED = (Trigger.SCHEDULE, Trigger.CATCH_UP, Trigger.RETRY)
-"""Triggers whose failures count for backoff and breaker."""
+COUNTED = (Trigger.SCHEDULE, Trigger.CATCH_UP, Trigger.RETRY, Trigger.DEPENDENCY)
+"""Triggers of the schedule's own runs: their failures count for backoff and breaker; a stopped job stops them."""
 
 
 class RunQuerySet(models.QuerySet["RunLog"]):
@@ -56,8 +56,9 @@ class RunQuerySet(models.QuerySet["RunLog"]):
         """Waiting attempts that may start at `at`, the longest waiting first."""
         return self.filter(due_at__lte=at, status=Status.PENDING).order_by("due_at")
 
-    def running(self) -> Self:
-        return self.filter(due_at__isnull=False, status=Status.RUNNING)
+    def living(self) -> Self:
+        """Runs that hold a place: running ones, and those that timed out and have not ended yet."""
+        return self.filter(due_at__isnull=False).exclude(status=Status.PENDING)
 
 
 class RunLog(models.Model):
@@ -66,6 +67,7 @@ class RunLog(models.Model):
     job = models.ForeignKey(Job, models.CASCADE, related_name="runs", verbose_name=_("job"))
     scheduled_for = InstantField(_("slot"))
     attempt = models.PositiveSmallIntegerField(_("attempt"), default=1, db_default=1)
+    failed_attempts = models.PositiveSmallIntegerField(_("attempts that failed before"), default=0, db_default=0)
     trigger = models.CharField(_("trigger"), max_length=10, choices=Trigger.choices, default=Trigger.SCHEDULE)
     status = models.CharField(_("status"), max_length=10, choices=Status.choices, default=Status.PENDING)
     due_at = InstantField(_("due"), null=True)
@@ -75,6 +77,8 @@ class RunLog(models.Model):
     worker = models.CharField(_("ran on"), max_length=255, blank=True, default="", db_default="")
     started_at = InstantField(_("started"), null=True)
     finished_at = InstantField(_("finished"), null=True)
+    stop_requested_at = InstantField(_("asked to stop"), null=True)
+    stuck_at = InstantField(_("stuck since"), null=True)
     kwargs = models.JSONField(_("own keyword arguments"), null=True, blank=True)
     actor = models.CharField(_("asked for by"), max_length=150, blank=True, default="", db_default="")
     reason = models.CharField(_("reason"), max_length=500, blank=True, default="", db_default="")
@@ -84,6 +88,7 @@ class RunLog(models.Model):
     error = models.TextField(_("error"), blank=True, default="", db_default="")
     log = models.TextField(_("log"), blank=True, default="", db_default="")
     totals = models.JSONField(_("totals"), null=True, blank=True)
+    progress = models.JSONField(_("progress"), null=True, blank=True)
     note = models.CharField(_("note"), max_length=500, blank=True, default="", db_default="")
 
     objects = models.Manager.from_queryset(RunQuerySet)()
@@ -109,6 +114,11 @@ class RunLog(models.Model):
         run._state.adding = True
         run._state.fields_cache["job"] = job
         return run
+
+    @property
+    def is_living(self) -> bool:
+        """Whether the run holds a place: it runs, or has timed out and has not ended yet."""
+        return self.due_at is not None and self.status != Status.PENDING
 
     @property
     def duration(self) -> Any:

@@ -1,7 +1,7 @@
 """The policies of one job as one value."""
 
 from dataclasses import dataclass, field, fields
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -9,6 +9,7 @@ from scheduler.exceptions import InvalidOption
 from scheduler.policy.backoff import Backoff, Steps
 from scheduler.policy.misfire import Misfire
 from scheduler.policy.overlap import Overlap
+from scheduler.policy.ratelimit import RateLimit
 
 
 class OnLost(StrEnum):
@@ -18,8 +19,18 @@ class OnLost(StrEnum):
     SKIP = "skip"
 
 
+class OnStuck(StrEnum):
+    """What becomes of a stuck run: flag it and keep the overlap guard, or abandon it so that the job goes on."""
+
+    FLAG = "flag"
+    ABANDON = "abandon"
+
+
 MAX_LOST_ATTEMPTS = 3
 """A slot is tried this often when its process keeps dying, so that a task that kills its process cannot loop."""
+
+
+LEAST = {"max_concurrent": 1, "max_catch_up": 1, "retries": 0, "breaker_threshold": 1, "max_runs": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +48,26 @@ class Policy:
     breaker_threshold: int | None = 5
     breaker_probe_after: timedelta | None = None
     on_lost: OnLost = OnLost.RETRY
+    timeout: timedelta | None = None
+    stuck_after: timedelta | None = timedelta(hours=2)
+    on_stuck: OnStuck = OnStuck.FLAG
+    rate_limit: RateLimit | None = None
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    max_runs: int | None = None
+    render_kwargs: bool = False
     executor: str = "thread"
-    priority: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("max_concurrent", 1), ("max_catch_up", 1), ("retries", 0), ("breaker_threshold", 1)):
+        for name, least in LEAST.items():
             value = getattr(self, name)
             if value is not None and value < least:
                 raise InvalidOption(f"{name} is {value}; it must be {least} or more.")
+        for name in ("timeout", "stuck_after"):
+            if getattr(self, name) == timedelta(0):
+                raise InvalidOption(f"{name} is 0; give a duration, or None for no limit.")
+        if self.starts_at and self.ends_at and self.ends_at < self.starts_at:
+            raise InvalidOption("ends_at is before starts_at.")
         if self.max_concurrent > 1 and self.overlap is not Overlap.ALLOW:
             raise InvalidOption('max_concurrent above 1 needs overlap="allow".')
 

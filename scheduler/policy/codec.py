@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from datetime import timedelta
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 from scheduler.exceptions import InvalidOption
 from scheduler.policy.backoff import Backoff, Exponential, Steps
-from scheduler.policy.base import OnLost, Policy, differences
+from scheduler.policy.base import OnLost, OnStuck, Policy, differences
 from scheduler.policy.misfire import Misfire
 from scheduler.policy.overlap import Overlap
+from scheduler.policy.ratelimit import RateLimit
 from scheduler.schedules import parse_duration
 
 E = TypeVar("E", bound=StrEnum)
@@ -52,6 +53,10 @@ def _plain(value: Any) -> Any:
     match value:
         case timedelta():
             return value.total_seconds()
+        case datetime():
+            return value.isoformat()
+        case RateLimit():
+            return str(value)
         case Steps():
             return [step.total_seconds() for step in value.steps]
         case Exponential():
@@ -67,6 +72,26 @@ def _duration(name: str, value: Any) -> timedelta:
     if duration < timedelta(0):
         raise InvalidOption(f"{name} is {value!r}; it cannot be negative.")
     return duration
+
+
+def _instant(name: str, value: Any) -> datetime:
+    try:
+        at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except (ValueError, TypeError):
+        raise InvalidOption(f"{name} is {value!r}; write an instant such as '2027-01-01T00:00:00+00:00'.") from None
+    if at.tzinfo is None:
+        raise InvalidOption(f"{name} is {value!r}; it has no time zone. Write one, for example '+00:00'.")
+    return at
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidOption(f"{name} is {value!r}; it must be True or False.")
+    return value
+
+
+def _rate(name: str, value: Any) -> RateLimit:
+    return value if isinstance(value, RateLimit) else RateLimit.parse(str(value))
 
 
 def _whole(name: str, value: Any) -> int:
@@ -119,7 +144,7 @@ def _executor(name: str, value: Any) -> str:
     return str(value)
 
 
-EXECUTORS = ("thread", "inline")
+EXECUTORS = ("thread", "process")
 
 _READERS: dict[str, Callable[[str, Any], Any]] = {
     "overlap": _choice(Overlap),
@@ -133,7 +158,14 @@ _READERS: dict[str, Callable[[str, Any], Any]] = {
     "breaker_threshold": _optional(_whole),
     "breaker_probe_after": _optional(_duration),
     "on_lost": _choice(OnLost),
+    "timeout": _optional(_duration),
+    "stuck_after": _optional(_duration),
+    "on_stuck": _choice(OnStuck),
+    "rate_limit": _optional(_rate),
+    "starts_at": _optional(_instant),
+    "ends_at": _optional(_instant),
+    "max_runs": _optional(_whole),
+    "render_kwargs": _flag,
     "executor": _executor,
-    "priority": _whole,
 }
 assert set(_READERS) == {f.name for f in fields(Policy)}, "every policy field needs a reader"

@@ -72,6 +72,8 @@ class Dispatcher:
             return
         for claimed in passed.claims.runs:
             self._executor.submit(claimed)
+        if passed.claims.asked_to_stop:
+            self._executor.stop_runs(passed.claims.asked_to_stop, "replaced")
         announce.claims(passed.claims)
 
     def _seconds_to_sleep(self, next_at: datetime | None) -> float:

@@ -33,6 +33,6 @@ class Heartbeat:
 
     def _stop_runs(self, why: str) -> None:
         living = self._executor.living()
-        for _, context in living:
-            context.request_stop()
+        for one in living:
+            one.stop("lease")
         logger.warning("%s; %d runs asked to stop", why.capitalize(), len(living), extra={"action": "lease_lost"})

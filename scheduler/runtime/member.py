@@ -8,8 +8,10 @@ from django.db import DatabaseError, OperationalError, ProgrammingError
 from scheduler.conf import conf
 from scheduler.engine import presence
 from scheduler.engine.base import Engine
+from scheduler.engine.environment import foreign_environment
+from scheduler.engine.limits import ensure_groups
 from scheduler.engine.sync import sync
-from scheduler.models import Instance, Job, RunLog
+from scheduler.models import Environment, Group, Instance, Job, RunLog
 from scheduler.runtime.dbclock import DatabaseClock
 from scheduler.runtime.host import this_process
 
@@ -25,6 +27,8 @@ class Member:
         self.engine = engine
         self.joined = False
         self.ticked_at: datetime | None = None
+        self.refusal = ""
+        """Why this process does not take part although it could."""
         self._clock = clock
         self._started_by = started_by
         self._renewed = float("-inf")
@@ -37,9 +41,10 @@ class Member:
 
     def join(self) -> bool:
         """Enter the database once its tables are there; False when they are not, said once a minute."""
-        if not self._tables_are_there():
+        if not self._tables_are_there() or self._is_a_copy():
             return False
         self._clock.measure(self.engine.using)
+        ensure_groups(self.engine)
         now, renewed = self._clock.now(), self._clock.monotonic()
         presence.join(self.engine, this_process(), now, started_by=self._started_by)
         synced = sync(self.engine, now)
@@ -62,6 +67,7 @@ class Member:
         if not presence.renew(self.engine, self._clock.now(), ticked_at=self.ticked_at):
             return False
         self._renewed = at
+        self.engine.foreign_tasks.clear()  # whoever served them may be gone
         return True
 
     def leave(self) -> None:
@@ -73,11 +79,26 @@ class Member:
     def _tables_are_there(self) -> bool:
         using = self.engine.using
         try:
-            for model in (Job, RunLog, Instance):
+            for model in (Job, RunLog, Instance, Group, Environment):
                 list(model._base_manager.using(using).all()[:1])
         except (ProgrammingError, OperationalError) as error:
             self._say_waiting(error)
             return False
+        return True
+
+    def _is_a_copy(self) -> bool:
+        mark = foreign_environment(self.engine)
+        if mark is None:
+            self.refusal = ""
+            return False
+        self.refusal = (
+            f"this database belongs to the environment {mark!r}, not {conf.ENVIRONMENT!r} (SCHEDULER_ENVIRONMENT);"
+            " if its jobs shall run here, confirm with: manage.py run_scheduler --confirm-environment"
+        )
+        now = self._clock.monotonic()
+        if now - self._said >= SAY_EVERY:
+            self._said = now
+            logger.error("The scheduler does not run: %s", self.refusal, extra={"action": "foreign_environment"})
         return True
 
     def _say_waiting(self, error: DatabaseError) -> None:

@@ -17,11 +17,13 @@ from scheduler.runtime.dbclock import DatabaseClock
 from scheduler.runtime.dispatcher import Dispatcher
 from scheduler.runtime.heartbeat import Heartbeat
 from scheduler.runtime.host import this_process
+from scheduler.runtime.housekeeper import Housekeeper
 from scheduler.runtime.member import Member
+from scheduler.runtime.monitor import Monitor
 from scheduler.runtime.recorder import Recorder
 from scheduler.runtime.service import LONGEST_WAIT, Service
 from scheduler.runtime.watchdog import Watchdog
-from scheduler.signals import jobs_changed
+from scheduler.signals import jobs_changed, runs_asked_to_stop
 
 logger = logging.getLogger("scheduler")
 
@@ -37,16 +39,19 @@ class Runner:
         self.started_by = started_by
         self.clock = DatabaseClock(clock)
         self.engine = Engine(registry=tasks, name=f"{process.host}:{process.pid}")
-        self.executor = ThreadExecutor(self._done, self.clock, workers=conf.MAX_WORKERS)
+        self.executor = ThreadExecutor(self._done, self.clock, workers=conf.MAX_WORKERS, freed=self._freed)
         self.recorder = Recorder(self.engine, self._settled)
         self.member = Member(self.engine, self.clock, started_by)
         self.dispatcher = Dispatcher(self.engine, self.member, self.executor, self.clock)
         self.dispatching = Service("dispatcher", self.dispatcher.step, clock)
         self.recording = Service("recorder", self._record, clock)
         self.beating = Service("heartbeat", Heartbeat(self.member, self.executor).step, clock)
-        self.watchdog = Watchdog([self.dispatching, self.recording, self.beating])
+        self.monitoring = Service("monitor", Monitor(self.engine, self.executor, self.clock).step, clock)
+        self.keeping = Service("housekeeper", Housekeeper(self.engine, self.member, self.clock).step, clock)
+        watched = [self.recording, self.beating, self.monitoring, self.keeping, self.dispatching]
+        self.watchdog = Watchdog(watched)
         self.watching = Service("watchdog", self.watchdog.step, clock)
-        self.services = [self.recording, self.beating, self.dispatching, self.watching]
+        self.services = [*watched, self.watching]
         self.stopping = False
         self.dispatcher.stop_when(lambda: self.stopping)
 
@@ -54,6 +59,7 @@ class Runner:
         """Start every thread. Needs no database: the dispatcher waits for it."""
         logs.install()
         jobs_changed.connect(self._wake, weak=False, dispatch_uid=id(self))
+        runs_asked_to_stop.connect(self._stop_runs, weak=False, dispatch_uid=id(self))
         for service in self.services:
             service.start()
 
@@ -69,8 +75,9 @@ class Runner:
         self.dispatching.stop()
         self.executor.request_stop()
         jobs_changed.disconnect(dispatch_uid=id(self))
+        runs_asked_to_stop.disconnect(dispatch_uid=id(self))
         self._finish_what_lives(conf.SHUTDOWN_SECONDS if seconds is None else seconds)
-        for service in (self.recording, self.beating):
+        for service in (self.keeping, self.recording, self.beating, self.monitoring):
             service.stop()
             service.join(LAST_WRITES)
         self.executor.close()
@@ -88,9 +95,9 @@ class Runner:
                 release_runs(self.engine, unstarted)
             self.executor.wait_until_idle(deadline - self.clock.monotonic())
             self._write_everything()
-            if left := [claimed.run.pk for claimed, _ in self.executor.living()]:
-                runs = RunLog.objects.using(self.engine.using).running().filter(pk__in=left)
-                close_as_lost(self.engine, list(runs), self.clock.now(), "its process was stopped")
+            if left := [one.claimed.run.pk for one in self.executor.living()]:
+                runs = RunLog.objects.using(self.engine.using).living().filter(pk__in=left)
+                close_as_lost(self.engine, list(runs), self.clock.now(), "its process was stopped", blameless=True)
             self.member.leave()
         except Exception:
             logger.exception("The scheduler could not leave cleanly; others will rescue its runs")
@@ -102,6 +109,8 @@ class Runner:
     def _done(self, claimed: Claimed, outcome: Outcome) -> None:
         self.recorder.put(claimed, outcome)
         self.recording.wake()
+
+    def _freed(self) -> None:
         if self.dispatcher.starved and self.executor.capacity():
             self.dispatching.wake()
 
@@ -114,8 +123,12 @@ class Runner:
         announce.settled(settled)
         sleeps_until = self.dispatcher.sleeps_until
         starts = [run.job.next_start_at for run in settled.finished if run.job.next_start_at]
-        if sleeps_until is None or settled.promised or any(start < sleeps_until for start in starts):
+        grouped = any(run.job.group for run in settled.finished)
+        if sleeps_until is None or settled.promised or grouped or any(start < sleeps_until for start in starts):
             self.dispatching.wake()
+
+    def _stop_runs(self, run_ids: list[int], **_: object) -> None:
+        self.executor.stop_runs(run_ids, "cancelled")
 
     def _wake(self, sender: object, **_: object) -> None:
         self.dispatching.wake()

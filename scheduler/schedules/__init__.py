@@ -6,7 +6,7 @@ from scheduler.schedules.codec import from_dict, parse, parse_text
 from scheduler.schedules.cron import Cron
 from scheduler.schedules.duration import format_duration, parse_duration
 from scheduler.schedules.every import Every
-from scheduler.schedules.linked import AfterJobs, Manual
+from scheduler.schedules.linked import AfterJobs, Manual, refuse_cycle
 from scheduler.schedules.once import Once
 
 __all__ = [
@@ -24,4 +24,5 @@ __all__ = [
     "parse",
     "parse_duration",
     "parse_text",
+    "refuse_cycle",
 ]

@@ -97,7 +97,7 @@ class Every(Schedule):
         return max(0, (end - first) // self.interval + 1) - max(0, (start - first) // self.interval + 1)
 
     def _first(self) -> datetime | None:
-        return None if self.anchor is None else self.anchor.replace(tzinfo=None)
+        return None if self.anchor is None else naive_utc(self.anchor)
 
     def _words(self, _: Translate) -> str:
         words = _("every {interval}").format(interval=_interval_words(self.interval, _))

@@ -1,5 +1,6 @@
 """Schedules without slots of their own: Manual and AfterJobs."""
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Literal, Self
@@ -91,3 +92,18 @@ class AfterJobs(_Slotless):
         if not isinstance(jobs, list | tuple):
             raise InvalidSchedule(f"jobs must be a list of job names, not {jobs!r}.", field="jobs")
         return cls(*jobs, **{name: value for name, value in data.items() if name != "jobs"})
+
+
+def refuse_cycle(name: str, schedule: Schedule, parents_of: Callable[[str], Collection[str]]) -> None:
+    """Raise InvalidSchedule when `name` would, over any number of steps, wait for itself."""
+    if not isinstance(schedule, AfterJobs):
+        return
+    paths = [[name, parent] for parent in schedule.jobs]
+    seen: set[str] = set()
+    while paths:
+        path = paths.pop()
+        if path[-1] == name:
+            raise InvalidSchedule(f"these jobs would wait for each other: {' → '.join(path)}.", field="jobs")
+        if path[-1] not in seen:
+            seen.add(path[-1])
+            paths += [[*path, parent] for parent in parents_of(path[-1])]

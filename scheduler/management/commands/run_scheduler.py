@@ -2,9 +2,11 @@
 
 import signal
 import threading
+from argparse import ArgumentParser
 from typing import Any
 
 from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine.environment import confirm_environment
 from scheduler.exceptions import ConfigurationError
 from scheduler.management.output import SchedulerCommand
 from scheduler.runtime import local, startup
@@ -17,7 +19,17 @@ class Command(SchedulerCommand):
 
     help = "Run the scheduler in this process, for projects that want it apart from their web servers."
 
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--confirm-environment",
+            action="store_true",
+            help="this database is a copy, and its jobs shall run here (see SCHEDULER_ENVIRONMENT)",
+        )
+
     def run(self, **options: Any) -> None:
+        if options["confirm_environment"]:
+            confirm_environment()
         if not startup.claim("command:run_scheduler", "run_scheduler was called"):
             raise ConfigurationError("SCHEDULER_ENABLED is False: the scheduler does not start.")
         signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -6,6 +6,7 @@ from typing import Any
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.control import get_job, list_jobs
+from scheduler.engine.explain import explain_slot, parse_moment
 from scheduler.engine.plan import schedule_of
 from scheduler.exceptions import ConfigurationError
 from scheduler.health import SchedulerStatus, get_scheduler_status
@@ -22,6 +23,7 @@ class Command(SchedulerCommand):
         super().add_arguments(parser)
         parser.add_argument("name", nargs="?", help="only this job")
         parser.add_argument("--next", type=int, metavar="N", help="the next N slots of each job")
+        parser.add_argument("--why", nargs=2, metavar=("NAME", "AT"), help='why a job ran or not at AT, e.g. "02:00"')
         parser.add_argument(
             "--status", action="store_true", help="which processes run the scheduler, and how it stands"
         )
@@ -30,6 +32,10 @@ class Command(SchedulerCommand):
         now = SYSTEM_CLOCK.now()
         if options["status"]:
             self._status(get_scheduler_status(), options["json"])
+            return
+        if options["why"]:
+            name, at = options["why"]
+            self._why(name, at, now, options["json"])
             return
         jobs = [get_job(options["name"])] if options["name"] else list_jobs()
         if options["next"] is not None:
@@ -64,6 +70,13 @@ class Command(SchedulerCommand):
             return
         rows = [(moment(slot), relative(slot, now), name, note) for slot, name, note in slots]
         self.print_table(["SLOT", "", "JOB", "NOTE"], rows, empty="No job has a slot to come.")
+
+    def _why(self, name: str, at: str, now: datetime, as_json: bool) -> None:
+        answer = explain_slot(name, parse_moment(at, now), now=now)
+        if as_json:
+            self.print_json(answer.to_dict())
+        else:
+            self.stdout.write(answer.sentence)
 
     def _status(self, status: SchedulerStatus, as_json: bool) -> None:
         if as_json:

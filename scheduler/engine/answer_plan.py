@@ -1,0 +1,207 @@
+"""What the plan of a job says about a slot that has no row: not one at all, to come, late, or past without a trace."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.utils.translation import gettext as _
+
+from scheduler.engine.evidence import Evidence
+from scheduler.engine.explanation import Finding, Verdict
+from scheduler.engine.moments import lasted, said
+from scheduler.engine.plan import jitter_of
+from scheduler.models import UNPLANNED
+from scheduler.policy.misfire import RESOLUTION
+from scheduler.policy.overlap import queues
+
+
+def not_a_slot(evidence: Evidence) -> Finding | None:
+    """The schedule has no slot there."""
+    if evidence.slot is not None:
+        return None
+    before, after = evidence.nearest_before, evidence.nearest_after
+    text = _("{at} is not a slot of this job ({schedule}). The nearest are {before} before and {after} after.")
+    words = {
+        "at": said(evidence.at),
+        "schedule": evidence.schedule.describe(_),
+        "before": said(before) if before else _("none"),
+        "after": said(after) if after else _("none"),
+    }
+    return Finding(Verdict.NOT_A_SLOT, text.format(**words))
+
+
+def before_creation(evidence: Evidence) -> Finding | None:
+    """The job did not exist yet."""
+    job, slot = evidence.job, _slot(evidence)
+    if not job.created_at or slot >= job.created_at or slot == job.next_run_at:
+        return None
+    text = _("The job did not exist yet: it was created at {created}.")
+    return Finding(Verdict.BEFORE_CREATION, text.format(created=said(job.created_at)))
+
+
+def decided_before(evidence: Evidence) -> Finding | None:
+    """Later slots have been claimed, so this one will not run any more, though no row tells what became of it."""
+    job, slot = evidence.job, _slot(evidence)
+    if not job.last_slot or slot > job.last_slot:
+        return None
+    if evidence.is_pruned:
+        text = _("Its row is gone: the run log is kept for a limited time, and no row of its kind is that old.")
+        return Finding(Verdict.PRUNED, text)
+    text = _(
+        "The ledger has no row for it, and later slots have been claimed: the job was paused, disabled, broken or"
+        " orphaned at the time, or had another schedule. No record of that is kept."
+    )
+    return Finding(Verdict.NOT_PLANNED, text)
+
+
+def outside_plan(evidence: Evidence) -> Finding | None:
+    """The job is planned past the slot, or has no plan."""
+    job, slot = evidence.job, _slot(evidence)
+    limit = _limit_words(evidence)
+    if limit:
+        return Finding(Verdict.NOT_PLANNED, limit)
+    if job.next_start_at == UNPLANNED:
+        return None if slot > evidence.now or evidence.schedule.kind == "once" else _replanned(evidence)
+    if job.paused_at or (job.next_run_at is not None and job.next_run_at <= slot):
+        return None  # the pause ends before the slot
+    if job.next_run_at is None:
+        text = _("The job has no further slot; its last one was {last}.") if job.last_slot else _("It has no slot yet.")
+        return Finding(Verdict.NOT_PLANNED, text.format(last=said(job.last_slot)))
+    text = _(
+        "The job is planned past it: its next slot is {next}. After a pause, a reset or a change of its definition a"
+        " job is planned from that moment on."
+    )
+    return Finding(Verdict.NOT_PLANNED, text.format(next=said(job.next_run_at)))
+
+
+def _limit_words(evidence: Evidence) -> str:
+    """The limits of the job that leave the slot out, in words."""
+    slot, policy = _slot(evidence), evidence.policy
+    if policy.starts_at and slot < policy.starts_at:
+        return _("The job starts at {at} (starts_at).").format(at=said(policy.starts_at))
+    if policy.ends_at and slot > policy.ends_at:
+        return _("The job ends at {at} (ends_at).").format(at=said(policy.ends_at))
+    if policy.max_runs is None:
+        return ""
+    left = max(0, policy.max_runs - evidence.job.ended_runs - evidence.job.active_runs)
+    if evidence.schedule.count_between(evidence.now, slot, left + 1) <= left and left:
+        return ""
+    text = _("The job will have had its {most} runs by then (max_runs); {ended} have ended.")
+    return text.format(most=policy.max_runs, ended=evidence.job.ended_runs)
+
+
+def _replanned(evidence: Evidence) -> Finding:
+    if not evidence.alive:
+        return _nobody(evidence, _("The job is planned from then on, and slots before are not made up for."))
+    text = _(
+        "The job was created, changed or resumed a moment ago; the next tick plans it from then on, and slots before"
+        " are not made up for."
+    )
+    return Finding(Verdict.NOT_PLANNED, text)
+
+
+def to_come(evidence: Evidence) -> Finding | None:
+    """The slot lies in the future."""
+    job, slot, now = evidence.job, _slot(evidence), evidence.now
+    if slot <= now:
+        return None
+    if _is_put_off(evidence):
+        return put_off(evidence)
+    start = slot + jitter_of(job, slot)
+    sentence = _("It will run in {wait}, at {start}.").format(wait=lasted(start - now), start=said(start))
+    details = {"start_at": start.isoformat(), "alive_instances": len(evidence.alive)}
+    return Finding(Verdict.WILL_RUN, " ".join([sentence, *_conditions(evidence, start - slot)]), details=details)
+
+
+def _conditions(evidence: Evidence, jitter: timedelta) -> Iterator[str]:
+    """What stands between now and a future slot."""
+    job = evidence.job
+    if jitter:
+        yield _("That is {jitter} after its slot, by the jitter of the job.").format(jitter=lasted(jitter))
+    if job.paused_at:
+        yield _("The job is paused until {until}.").format(until=said(job.paused_until))
+    if job.broken_at:
+        yield _("The job is broken; this run is the probe of its breaker.")
+    if evidence.living:
+        text = _("Run {run} is going on; should it still be by then, the overlap policy ({policy}) decides.")
+        yield text.format(run=evidence.living[0].pk, policy=evidence.policy.overlap.value)
+    if not evidence.alive:
+        yield _("Mind that no live instance has its task now.")
+
+
+def busy(evidence: Evidence) -> Finding | None:
+    """The run before is still going, and its end decides."""
+    if evidence.job.next_start_at is not None or not evidence.living:
+        return None
+    run, overlap = evidence.living[0], evidence.policy.overlap
+    if queues(overlap):
+        after = _("afterwards the newest slot that passed runs")
+    else:
+        after = _("at its end the slots that passed meanwhile are recorded as skipped")
+    text = _("Run {run}, started at {started}, is still going; {after} (overlap policy {policy}).")
+    words = {"run": run.pk, "started": said(run.started_at), "after": after, "policy": overlap.value}
+    return Finding(Verdict.UNDECIDED, text.format(**words), details={"running": run.pk})
+
+
+def put_off(evidence: Evidence) -> Finding | None:
+    """The start is put off by jitter, by the backoff after a failure, or because the task asked for it."""
+    if not _is_put_off(evidence):
+        return None
+    job, slot = evidence.job, _slot(evidence)
+    start = job.next_start_at
+    details = {"start_at": start.isoformat(), "consecutive_failures": job.consecutive_failures}
+    if start == job.next_run_at + jitter_of(job, job.next_run_at):
+        why = _("the job has jitter")
+    elif job.consecutive_failures:
+        why = _("the backoff after {failures} failures in a row").format(failures=job.consecutive_failures)
+    else:
+        why = _("it was put off")
+    newest = evidence.schedule.previous_before(start + RESOLUTION) if evidence.has_grid else slot
+    if newest == slot:
+        text = _("It starts at {start}, {wait} from now: {why}.")
+        verdict = Verdict.PENDING if slot <= evidence.now else Verdict.WILL_RUN
+    else:
+        text = _("It will not run by itself: the job waits until {start} ({why}), and then one run counts them all.")
+        verdict = Verdict.COALESCED
+    sentence = text.format(start=said(start), wait=lasted(start - evidence.now), why=why)
+    return Finding(verdict, sentence, details=details)
+
+
+def _is_put_off(evidence: Evidence) -> bool:
+    job, slot = evidence.job, _slot(evidence)
+    start, planned = job.next_start_at, job.next_run_at
+    if start is None or planned is None or start <= evidence.now:
+        return False
+    return bool(planned < start and planned <= slot <= start)
+
+
+def nobody_there(evidence: Evidence) -> Finding | None:
+    """The slot has passed, and no live instance could have decided on it."""
+    if evidence.alive:
+        return None
+    return _nobody(evidence, _("When one does, the misfire policy ({policy}) decides on the slots that have passed."))
+
+
+def waiting(evidence: Evidence) -> Finding:
+    """Nothing stands in the way."""
+    text = _(
+        "It is due since {since}, and {count} live instances have its task: it starts as soon as a worker"
+        " (and its group, if it has one) is free."
+    )
+    since, count = said(evidence.job.next_start_at), len(evidence.alive)
+    return Finding(Verdict.UNDECIDED, text.format(since=since, count=count), details={"alive_instances": count})
+
+
+def _nobody(evidence: Evidence, then: str) -> Finding:
+    if evidence.instances:
+        beat: datetime = evidence.instances[0].heartbeat_at
+        text = _("No live instance has the task {task}; the last heartbeat of any is {age} old.")
+        first = text.format(task=evidence.job.task, age=lasted(evidence.now - beat))
+    else:
+        first = _("No instance of the scheduler is running.")
+    sentence = f"{first} {then.format(policy=evidence.policy.misfire.value)}"
+    return Finding(Verdict.NO_INSTANCE, sentence, details={"alive_instances": 0})
+
+
+def _slot(evidence: Evidence) -> datetime:
+    assert evidence.slot is not None, "an instant that is no slot was answered before"
+    return evidence.slot

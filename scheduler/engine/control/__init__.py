@@ -1,0 +1,47 @@
+"""Control: everything a person, the admin, a command or the API may do to jobs. The only way in for all surfaces."""
+
+from scheduler.engine.control.definition import (
+    ScheduleLike,
+    add_job,
+    checked_schedule,
+    follow_code,
+    get_job,
+    list_jobs,
+    preview,
+    remove_job,
+    update_job,
+    write_definition,
+)
+from scheduler.engine.control.pause import (
+    pause_all,
+    pause_group,
+    pause_job,
+    reset_job,
+    resume_all,
+    resume_group,
+    resume_job,
+)
+from scheduler.engine.control.runs import backfill, cancel_run, run_now
+
+__all__ = [
+    "ScheduleLike",
+    "add_job",
+    "backfill",
+    "cancel_run",
+    "checked_schedule",
+    "follow_code",
+    "get_job",
+    "list_jobs",
+    "pause_all",
+    "pause_group",
+    "pause_job",
+    "preview",
+    "remove_job",
+    "reset_job",
+    "resume_all",
+    "resume_group",
+    "resume_job",
+    "run_now",
+    "update_job",
+    "write_definition",
+]

@@ -1,0 +1,166 @@
+"""Definitions: add, change and remove jobs."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.conf import conf
+from scheduler.engine.base import Engine
+from scheduler.engine.plan import schedule_of
+from scheduler.engine.sync import CODE_COLUMNS, definition
+from scheduler.exceptions import InvalidSchedule, Refused, UnknownJob
+from scheduler.models import Job
+from scheduler.models.fields import Unreadable
+from scheduler.policy.base import differences
+from scheduler.policy.codec import from_options
+from scheduler.registry import Task, checked_group, checked_priority, did_you_mean, registry
+from scheduler.schedules import AfterJobs, Schedule, parse, refuse_cycle
+
+ScheduleLike = Schedule | str | Mapping[str, Any]
+"""A schedule, its text form, or its JSON form."""
+
+
+def get_job(name: str) -> Job:
+    """Return the job of this name; raises UnknownJob with near names."""
+    try:
+        return Job.objects.get_by_natural_key(name)
+    except Job.DoesNotExist:
+        names = {*Job.objects.values_list("name", flat=True), *registry.names()}
+        raise UnknownJob(f"There is no job {name!r}.{did_you_mean(name, names)}") from None
+
+
+def list_jobs() -> list[Job]:
+    """Return all jobs, sorted by name."""
+    return list(Job.objects.all())
+
+
+def add_job(
+    name: str,
+    task: str,
+    schedule: ScheduleLike,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    enabled: bool = True,
+    description: str = "",
+    group: str = "",
+    priority: int = 0,
+    **options: Any,
+) -> Job:
+    """Create a job for a registered task; raises InvalidSchedule, InvalidOption, UnknownTask or, if the name is taken,
+    Refused with code `exists`."""
+    registered = registry.get(task)
+    if enabled:
+        ask_gate(registered)
+    job = Job(
+        name=name,
+        task=registered.name,
+        schedule=checked_schedule(schedule, of=name),
+        group=checked_group(group),
+        priority=checked_priority(priority),
+        policy=from_options(options),
+        kwargs=dict(kwargs or {}),
+        enabled=enabled,
+        description=description,
+        created_at=SYSTEM_CLOCK.now(),
+    )
+    try:
+        with transaction.atomic(using=Engine().using):
+            job.save(force_insert=True)
+    except IntegrityError:
+        raise Refused(f"A job {name!r} exists already; change it with update_job.", code="exists") from None
+    return job
+
+
+def update_job(name: str, **changes: Any) -> Job:
+    """Change the definition of a job: schedule, kwargs, enabled, description, task, or any policy option.
+
+    What the code defines and a person changes is remembered as overridden, and kept across deploys. An explicit change
+    of the schedule also resets a broken job.
+    """
+    return write_definition(name, _columns_from(get_job(name), changes))
+
+
+def write_definition(name: str, columns: dict[str, Any]) -> Job:
+    """Write checked columns of a job's definition; see `update_job`."""
+    job = get_job(name)
+    if columns.get("enabled") and not job.enabled:
+        ask_gate(registry.find(columns.get("task", job.task)))
+    if job.source:
+        columns["overridden_fields"] = sorted({*job.overridden_fields, *(columns.keys() & set(CODE_COLUMNS))})
+    if "schedule" in columns:
+        columns |= {"broken_at": None, "consecutive_failures": 0}
+    Job.objects.filter(pk=job.pk).update(**columns)
+    return get_job(name)
+
+
+def follow_code(name: str) -> Job:
+    """Drop every change people made to a job that the code defines."""
+    job = get_job(name)
+    wanted = definition(registry.get(job.task))
+    Job.objects.filter(pk=job.pk).update(overridden_fields=[], **wanted)
+    return get_job(name)
+
+
+def remove_job(name: str) -> None:
+    """Delete a job with its runs; refused for a job the code defines, which would come back at the next start."""
+    job = get_job(name)
+    if job.source and job.task in registry:
+        raise Refused(f"{name!r} is defined in {job.source}; disable it, or remove its @register.", code="code_owned")
+    job.delete()
+
+
+def checked_schedule(schedule: ScheduleLike, *, of: str = "") -> Schedule:
+    """Return the schedule; refused when it is shorter than SCHEDULER_MIN_INTERVAL, or `of` would wait for itself."""
+    parsed = parse(schedule)
+    period = parsed.period
+    if period is not None and period.total_seconds() < conf.MIN_INTERVAL:
+        raise InvalidSchedule(
+            f"The interval is {period.total_seconds():g} s; the shortest allowed is {conf.MIN_INTERVAL:g} s"
+            " (SCHEDULER_MIN_INTERVAL).",
+            field="seconds",
+        )
+    if of:
+        refuse_cycle(of, parsed, _parents_of)
+    return parsed
+
+
+def ask_gate(task: Task | None) -> None:
+    """Raise Refused with code `gate_closed` when the gate of the task says no, or fails."""
+    if task is None or task.gate is None:
+        return
+    answer = task.gate()
+    if answer is not True:
+        reason = answer if isinstance(answer, str) else "its gate says no"
+        raise Refused(f"{task.name!r} may not run: {reason}", code="gate_closed")
+
+
+def preview(job: Job, count: int, after: datetime) -> list[datetime]:
+    """Return the next slots of a job after an instant, as its schedule gives them."""
+    return schedule_of(job).upcoming(count, after)
+
+
+def _parents_of(name: str) -> tuple[str, ...]:
+    job = Job.objects.filter(name=name).first()
+    return job.schedule.jobs if job is not None and isinstance(job.schedule, AfterJobs) else ()
+
+
+PLAIN_COLUMNS = ("task", "kwargs", "enabled", "description")
+
+
+def _columns_from(job: Job, changes: dict[str, Any]) -> dict[str, Any]:
+    columns: dict[str, Any] = {name: changes.pop(name) for name in PLAIN_COLUMNS if name in changes}
+    if "task" in columns:
+        registry.get(columns["task"])
+    if "schedule" in changes:
+        columns["schedule"] = checked_schedule(changes.pop("schedule"), of=job.name)
+    if "group" in changes:
+        columns["group"] = checked_group(changes.pop("group"))
+    if "priority" in changes:
+        columns["priority"] = checked_priority(changes.pop("priority"))
+    if changes:
+        present = {} if isinstance(job.policy, Unreadable) else differences(job.policy)
+        columns["policy"] = from_options(present | changes)
+    return columns

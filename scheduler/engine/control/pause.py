@@ -1,0 +1,91 @@
+"""Pause, resume and reset: a person's stop of a job, a group or everything, and the way back."""
+
+from datetime import datetime
+from typing import Any
+
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine.base import Engine
+from scheduler.engine.control.definition import ask_gate, get_job
+from scheduler.engine.limits import resume_group_row
+from scheduler.exceptions import InvalidOption
+from scheduler.models import EVERYTHING, UNPLANNED, Group, Job
+from scheduler.models.job import announce
+from scheduler.registry import checked_group, registry
+from scheduler.signals import job_paused, job_recovered, job_resumed
+
+NOT_PAUSED: dict[str, Any] = {"paused_at": None, "paused_until": None, "paused_by": "", "pause_reason": ""}
+
+
+def pause_job(name: str, *, until: datetime | None = None, reason: str = "", actor: str = "") -> Job:
+    """Stop a job from starting, at once, until `until` (aware) or until it is resumed. Idempotent."""
+    job = get_job(name)
+    pause = _pause(job.paused_at, until, reason, actor)
+    Job.objects.filter(pk=job.pk).update(**pause, next_run_at=None, next_start_at=until)
+    job = get_job(name)
+    job_paused.send_robust(Job, job=job)
+    return job
+
+
+def resume_job(name: str, *, actor: str = "") -> Job:
+    """End a pause and plan the job from now; slots that passed meanwhile are not made up for. Idempotent.
+
+    A broken job is reset too: who resumes it wants it to run. Raises Refused with code `gate_closed`.
+    """
+    job = get_job(name)
+    if job.broken_at is not None:
+        reset_job(name)
+    if job.paused_at is None:
+        return get_job(name)
+    ask_gate(registry.find(job.task))
+    Job.objects.filter(pk=job.pk).update(**NOT_PAUSED, next_start_at=UNPLANNED)
+    job = get_job(name)
+    job_resumed.send_robust(Job, job=job, actor=actor)
+    return job
+
+
+def reset_job(name: str) -> Job:
+    """Let a broken job run again: failures to 0, planned from now."""
+    job = get_job(name)
+    was_broken = job.broken_at is not None
+    Job.objects.filter(pk=job.pk).update(broken_at=None, consecutive_failures=0, problem="", next_start_at=UNPLANNED)
+    job = get_job(name)
+    if was_broken:
+        job_recovered.send_robust(Job, job=job, run=None)
+    return job
+
+
+def pause_group(name: str, *, until: datetime | None = None, reason: str = "", actor: str = "") -> Group:
+    """Stop every job of a group from starting by its plan, also jobs that join it later. Idempotent."""
+    group, _ = Group.objects.get_or_create(name=checked_group(name))
+    pause = _pause(group.paused_at, until, reason, actor)
+    Group.objects.filter(name=name).update(**pause)
+    return Group.objects.get(name=name)
+
+
+def resume_group(name: str) -> bool:
+    """End the pause of a group and plan its jobs from now; False when it was not paused."""
+    engine = Engine()
+    resumed = resume_group_row(engine, name)
+    announce(engine.using)
+    return resumed
+
+
+def pause_all(*, until: datetime | None = None, reason: str = "", actor: str = "") -> Group:
+    """Stop every job from starting by its plan. Runs by hand stay possible."""
+    return pause_group(EVERYTHING, until=until, reason=reason, actor=actor)
+
+
+def resume_all() -> bool:
+    """End the pause of everything; pauses of single jobs and groups stay."""
+    return resume_group(EVERYTHING)
+
+
+def _pause(since: datetime | None, until: datetime | None, reason: str, actor: str) -> dict[str, Any]:
+    if until is not None and until.tzinfo is None:
+        raise InvalidOption("until has no time zone; pass an aware datetime.")
+    return {
+        "paused_at": since or SYSTEM_CLOCK.now(),
+        "paused_until": until,
+        "pause_reason": reason[:500],
+        "paused_by": actor[:150],
+    }

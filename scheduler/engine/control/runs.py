@@ -1,0 +1,168 @@
+"""Runs people ask for: now, for slots of the past, or no longer."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any, Literal
+
+from django.db.models import F, Max
+
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine.base import Engine
+from scheduler.engine.control.definition import ask_gate, get_job
+from scheduler.engine.finish import promote_backfill
+from scheduler.engine.plan import schedule_of
+from scheduler.engine.write import insert_runs, locked, write_transaction
+from scheduler.exceptions import InvalidOption, Refused, UnknownRun
+from scheduler.models import Job, RunLog, Status, Trigger
+from scheduler.models.fields import Unreadable
+from scheduler.models.job import announce
+from scheduler.policy.misfire import RESOLUTION
+from scheduler.policy.overlap import is_free
+from scheduler.registry import Task, registry
+from scheduler.signals import runs_asked_to_stop
+
+MOST_BACKFILLED = 1000
+FAILURES = (Status.FAILED, Status.TIMED_OUT, Status.LOST)
+RAN = (Status.SUCCEEDED, *FAILURES, Status.RUNNING, Status.PENDING, Status.CANCELLED)
+
+
+def run_now(name: str, *, kwargs: Mapping[str, Any] | None = None, actor: str = "") -> RunLog:
+    """Promise a run of the job at once, beside its cadence; returns its row, still pending.
+
+    Raises Refused with code `busy`, `gate_closed`, `not_registered`, `orphaned` or `invalid`.
+    """
+    engine = Engine()
+    job = get_job(name)
+    ask_gate(_runnable_task(job))
+    with write_transaction(engine.using):
+        job = locked(Job.objects.using(engine.using).filter(pk=job.pk)).get()
+        _refuse_when_busy(job)
+        run = _promise(engine, job, kwargs, actor)
+    announce(engine.using)
+    return run
+
+
+def cancel_run(run_id: int, *, actor: str = "") -> RunLog:
+    """Cancel a run: one that waits never starts, one that runs is asked to stop and ends when its task agrees.
+
+    Raises UnknownRun, or Refused with code `ended`.
+    """
+    engine = Engine()
+    runs = RunLog.objects.using(engine.using).filter(pk=run_id)
+    now, reason = SYSTEM_CLOCK.now(), f"cancelled by {actor}" if actor else "cancelled"
+    with write_transaction(engine.using):
+        run = locked(runs.select_related("job")).first()
+        if run is None:
+            raise UnknownRun(f"There is no run {run_id}.")
+        if run.status == Status.PENDING:
+            runs.update(status=Status.CANCELLED, due_at=None, finished_at=now, reason=reason[:500])
+            Job.objects.using(engine.using).filter(pk=run.job_id).update(cancellations=F("cancellations") + 1)
+            promote_backfill(engine, [run], now)
+        elif run.is_living:
+            runs.filter(stop_requested_at__isnull=True).update(stop_requested_at=now, note=reason[:500])
+        else:
+            raise Refused(f"Run {run_id} has ended already: it {run.get_status_display()}.", code="ended")
+    if run.is_living:
+        runs_asked_to_stop.send_robust(RunLog, run_ids=[run_id])
+    return runs.select_related("job").get()
+
+
+def backfill(
+    name: str,
+    start: datetime,
+    end: datetime,
+    *,
+    only: Literal["missing", "failed", "all"] = "missing",
+    dry_run: bool = False,
+    actor: str = "",
+) -> list[RunLog]:
+    """Promise runs for the slots from `start` to `end` (aware, both included), oldest first, one by one.
+
+    `only="missing"` takes slots that never ran, `"failed"` those whose last attempt failed, `"all"` every slot.
+    Slots to come are left alone. With `dry_run` nothing is written. Raises InvalidOption for more than 1,000 slots.
+    """
+    engine, job, now = Engine(), get_job(name), SYSTEM_CLOCK.now()
+    if only not in ("missing", "failed", "all"):
+        raise InvalidOption(f"only is {only!r}; it must be 'missing', 'failed' or 'all'.")
+    ask_gate(_runnable_task(job))
+    with write_transaction(engine.using):
+        slots = list(islice(_slots(job, start, min(end, now)), MOST_BACKFILLED + 1))
+        if len(slots) > MOST_BACKFILLED:
+            raise InvalidOption(f"There are more than {MOST_BACKFILLED} slots from start to end; take a shorter time.")
+        rows = [_backfill_row(job, slot, attempt, actor) for slot, attempt in _chosen(engine, job, slots, only)]
+        if not dry_run and rows:
+            if not job.runs.filter(trigger=Trigger.BACKFILL, status=Status.PENDING).exists():
+                rows[0].due_at = now
+            insert_runs(engine.using, rows)
+    announce(engine.using)
+    return rows
+
+
+def _slots(job: Job, start: datetime, end: datetime) -> Iterator[datetime]:
+    schedule = schedule_of(job)
+    slot = schedule.next_after(start - RESOLUTION)
+    while slot is not None and slot <= end:
+        yield slot
+        slot = schedule.next_after(slot)
+
+
+def _chosen(engine: Engine, job: Job, slots: list[datetime], only: str) -> Iterator[tuple[datetime, int]]:
+    """Yield the slots to run with the number of their next attempt."""
+    runs = RunLog.objects.using(engine.using).filter(job=job, scheduled_for__in=slots)
+    last = dict(runs.values_list("scheduled_for").annotate(Max("attempt")).order_by())
+    statuses = {(at, attempt): status for at, attempt, status in runs.values_list("scheduled_for", "attempt", "status")}
+    for slot in slots:
+        attempt = last.get(slot, 0)
+        status = statuses.get((slot, attempt))
+        wanted = {
+            "missing": status not in RAN,
+            "failed": status in FAILURES,
+            "all": status not in ("pending", "running"),
+        }
+        if wanted[only]:
+            yield slot, attempt + 1
+
+
+def _backfill_row(job: Job, slot: datetime, attempt: int, actor: str) -> RunLog:
+    return RunLog.of(job, scheduled_for=slot, attempt=attempt, trigger=Trigger.BACKFILL, actor=actor[:150])
+
+
+def _runnable_task(job: Job) -> Task:
+    if job.orphaned_at:
+        raise Refused(f"{job.name!r} is orphaned: {job.problem}", code="orphaned")
+    task = registry.find(job.task)
+    if task is None:
+        raise Refused(
+            f"The task {job.task!r} of {job.name!r} is not registered in this process.", code="not_registered"
+        )
+    if isinstance(job.policy, Unreadable):
+        raise Refused(f"{job.name!r} cannot run: {job.policy.error}", code="invalid")
+    return task
+
+
+def _refuse_when_busy(job: Job) -> None:
+    asked_already = job.runs.waiting().filter(trigger=Trigger.MANUAL)
+    if is_free(job.policy.overlap, job.active_runs, job.policy.max_concurrent) and not asked_already.exists():
+        return
+    run = job.runs.living().order_by("due_at").first() or asked_already.first()
+    since = f" since {run.started_at:%H:%M:%S} UTC" if run and run.started_at else ""
+    number = f", run {run.pk}" if run else ""
+    raise Refused(f"{job.name!r} is busy{since}{number}.", code="busy")
+
+
+def _promise(engine: Engine, job: Job, kwargs: Mapping[str, Any] | None, actor: str) -> RunLog:
+    """Write the row of a run by hand. Its slot is the moment it was asked for, moved on if the ledger has that one."""
+    now = slot = SYSTEM_CLOCK.now()
+    while RunLog.objects.using(engine.using).filter(job=job, scheduled_for=slot).exists():
+        slot += timedelta(microseconds=1)
+    run = RunLog.of(
+        job,
+        scheduled_for=slot,
+        trigger=Trigger.MANUAL,
+        due_at=now,
+        kwargs=None if kwargs is None else dict(kwargs),
+        actor=actor[:150],
+    )
+    insert_runs(engine.using, [run])
+    return run

@@ -1,0 +1,32 @@
+"""Dependencies: jobs that run after other jobs."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from scheduler.models import UNPLANNED, Job
+from scheduler.schedules import AfterJobs
+
+
+def slot_after_parents(job: Job, schedule: AfterJobs) -> datetime | None:
+    """Return when the last parent ended, if each ended well since the last slot of `job`; None while one is missing.
+
+    The parents learn that somebody waits for them, so that only their ends cost anything.
+    """
+    parents = Job.objects.using(job._state.db).filter(name__in=schedule.jobs)
+    parents.filter(has_dependents=False).update(has_dependents=True)
+    ended = list(parents.values_list("last_success_at" if schedule.on == "success" else "last_finished_at", flat=True))
+    since = job.last_slot or job.anchor_at
+    if len(ended) < len(schedule.jobs) or any(at is None or (since and at <= since) for at in ended):
+        return None
+    last: datetime = max(at for at in ended if at is not None)
+    return last
+
+
+def wake_dependents(using: str, parents: Iterable[Job]) -> int:
+    """Have the jobs that wait for `parents` planned anew; in the transaction that wrote how the parents ended."""
+    names = {parent.name for parent in parents if parent.has_dependents}
+    if not names:
+        return 0
+    waiting = Job.objects.using(using).filter(schedule__contains='"after_jobs"').only("pk", "schedule")
+    ids = [job.pk for job in waiting if isinstance(job.schedule, AfterJobs) and names & set(job.schedule.jobs)]
+    return Job.objects.using(using).filter(pk__in=ids).update(next_start_at=UNPLANNED)

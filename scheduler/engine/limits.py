@@ -1,0 +1,96 @@
+"""Limits over several jobs and runs: groups, pauses of groups, and rate limits."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import Count, Q, QuerySet
+
+from scheduler.conf import conf
+from scheduler.engine.base import Engine
+from scheduler.engine.write import locked
+from scheduler.models import EVERYTHING, UNPLANNED, Group, Job, RunLog, Status
+from scheduler.policy import Policy
+
+
+@dataclass(slots=True)
+class Limits:
+    """What one claim may take: which groups are paused, and how many places the limited ones have left."""
+
+    paused: set[str] = field(default_factory=set)
+    places: Counter[str] = field(default_factory=Counter)
+
+    def pauses(self, job: Job) -> bool:
+        """Return whether a pause of its group, or of everything, stops the job."""
+        return EVERYTHING in self.paused or job.group in self.paused
+
+    def admits(self, job: Job) -> bool:
+        """Take a place for one run of `job`, if its group has one."""
+        if job.group not in self.places:
+            return True
+        self.places[job.group] -= 1
+        return self.places[job.group] >= 0
+
+    def open_jobs(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
+        """Leave out the jobs whose groups take no run now, so that they do not crowd out the others."""
+        if EVERYTHING in self.paused:
+            return jobs.none()
+        shut = self.paused | {name for name, places in self.places.items() if places <= 0}
+        return jobs.exclude(group__in=shut) if shut else jobs
+
+
+def read_limits(engine: Engine) -> Limits:
+    """Return the limits as they stand, inside the transaction of a claim.
+
+    The rows of limited groups are locked, so that two instances cannot count the same places; a group that another
+    instance is counting just now has none for us.
+    """
+    groups = Group.objects.using(engine.using)
+    limits = Limits(paused={group.name for group in groups.paused()})
+    if conf.GROUPS:
+        ours = {group.name for group in locked(groups.filter(name__in=list(conf.GROUPS)), skip_locked=True)}
+        living = living_by_group(engine, ours)
+        for name, most in conf.GROUPS.items():
+            limits.places[name] = most - living[name] if name in ours else 0
+    return limits
+
+
+def living_by_group(engine: Engine, names: Iterable[str]) -> Counter[str]:
+    """Count the living runs of groups from the runs themselves, so that a crash cannot leave a wrong count."""
+    living = RunLog.objects.using(engine.using).living().filter(job__group__in=list(names))
+    return Counter(dict(living.values_list("job__group").annotate(Count("pk")).order_by()))
+
+
+def ensure_groups(engine: Engine) -> None:
+    """Create the rows of the groups that settings limit."""
+    rows = [Group(name=name) for name in conf.GROUPS]
+    Group.objects.using(engine.using).bulk_create(rows, ignore_conflicts=True)
+
+
+def end_expired_pauses(engine: Engine, now: datetime) -> list[str]:
+    """End the pauses of groups whose time is over; returns the names of the groups."""
+    ended = []
+    for group in Group.objects.using(engine.using).paused().filter(paused_until__lte=now):
+        ended += [group.name] if resume_group_row(engine, group.name) else []
+    return ended
+
+
+def resume_group_row(engine: Engine, name: str) -> bool:
+    """End the pause of a group and plan its jobs from now; False when it was not paused."""
+    rows = Group.objects.using(engine.using).paused().filter(name=name)
+    if not rows.update(paused_at=None, paused_until=None, paused_by="", pause_reason=""):
+        return False
+    jobs = Job.objects.using(engine.using).filter(next_start_at__isnull=False)
+    (jobs if name == EVERYTHING else jobs.filter(group=name)).update(next_start_at=UNPLANNED)
+    return True
+
+
+def rate_is_used_up(engine: Engine, job: Job, policy: Policy, now: datetime) -> bool:
+    """Return whether the job has had all the runs its rate limit allows in the window that ends now."""
+    if policy.rate_limit is None:
+        return False
+    since = now - policy.rate_limit.per
+    runs = RunLog.objects.using(engine.using).filter(job=job, started_at__gt=since)
+    ran = runs.exclude(Q(status=Status.SKIPPED) | Q(status=Status.PENDING))
+    return policy.rate_limit.is_used_up(ran[: policy.rate_limit.count].count())

@@ -1,0 +1,47 @@
+"""Mark: what becomes known about a run while it lives. Every write is conditional on its token."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+
+from scheduler.engine.base import Engine
+from scheduler.models import RunLog, Status
+
+
+def ask_to_stop(engine: Engine, job_ids: Sequence[int], now: datetime) -> list[int]:
+    """Ask the living runs of jobs to stop; returns their ids. The instances that hold them see it within 2 s."""
+    if not job_ids:
+        return []
+    living = RunLog.objects.using(engine.using).living().filter(job_id__in=job_ids)
+    living.filter(stop_requested_at__isnull=True).update(stop_requested_at=now)
+    return list(living.values_list("pk", flat=True))
+
+
+def asked_to_stop(engine: Engine, run_ids: Iterable[int]) -> set[int]:
+    """Return which of these runs somebody asked to stop."""
+    runs = RunLog.objects.using(engine.using).filter(pk__in=list(run_ids), stop_requested_at__isnull=False)
+    return set(runs.values_list("pk", flat=True))
+
+
+def mark_timed_out(engine: Engine, run: RunLog, text: str) -> bool:
+    """Note that a run is over its timeout; it keeps its place until the call ends. False when it has ended already."""
+    marked = _living(engine, run).filter(status=Status.RUNNING).update(status=Status.TIMED_OUT, error=text)
+    if marked:
+        run.status, run.error = Status.TIMED_OUT, text
+    return bool(marked)
+
+
+def mark_stuck(engine: Engine, run: RunLog, now: datetime, stack: str) -> bool:
+    """Note once that a run is stuck, with the stack of its thread."""
+    return bool(_living(engine, run).filter(stuck_at__isnull=True).update(stuck_at=now, error=stack))
+
+
+def save_progress(engine: Engine, run: RunLog, log: str, progress: dict[str, Any] | None) -> bool:
+    """Store the log and the progress of a run so far."""
+    return bool(_living(engine, run).update(log=log, progress=progress))
+
+
+def _living(engine: Engine, run: RunLog) -> Any:
+    return RunLog.objects.using(engine.using).filter(Q(pk=run.pk), token=run.token, due_at__isnull=False)

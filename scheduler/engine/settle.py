@@ -1,0 +1,189 @@
+"""Settle: what the end of a run means for its job and its slot. Changes both in memory; says which rows follow."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from scheduler.engine.outcome import NO_TIME, Outcome, Settled
+from scheduler.engine.plan import plan_probe, policy_of, schedule_of, set_next
+from scheduler.exceptions import ConfigurationError
+from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
+from scheduler.policy import MAX_LOST_ATTEMPTS, Misfire, OnLost, breaker, overlap
+from scheduler.policy.misfire import RESOLUTION, latest_slot
+from scheduler.schedules import AfterJobs
+
+COUNTERS = {
+    Status.SUCCEEDED: "successes",
+    Status.FAILED: "failures",
+    Status.TIMED_OUT: "timeouts",
+    Status.LOST: "losses",
+    Status.CANCELLED: "cancellations",
+    Status.SKIPPED: "skips",
+}
+
+
+def settle(run: RunLog, outcome: Outcome, settled: Settled) -> list[RunLog]:
+    """Close a run and bring its job up to date; returns the rows that follow: skipped slots, promised attempts."""
+    outcome = _final(run, outcome)
+    _close(run, outcome)
+    job = run.job
+    job.active_runs -= 1
+    _count(job, outcome)
+    follow_ups = []
+    try:
+        if run.trigger in COUNTED:
+            _judge_breaker(run, outcome, settled)
+        follow_ups += _next_attempt(run, outcome)
+        follow_ups += _plan_on(run, outcome)
+    except (ConfigurationError, ValueError, OverflowError) as error:
+        job.next_run_at = job.next_start_at = None
+        job.problem = str(error)
+    settled.skipped += [row for row in follow_ups if row.status == Status.SKIPPED]
+    settled.promised += sum(row.status == Status.PENDING for row in follow_ups)
+    (settled.skipped if outcome.status == Status.SKIPPED else settled.finished).append(run)
+    return follow_ups
+
+
+def _final(run: RunLog, outcome: Outcome) -> Outcome:
+    """A run that was marked as timed out stays so, however its call ended later."""
+    if run.status != Status.TIMED_OUT or outcome.status == Status.TIMED_OUT:
+        return outcome
+    return replace(outcome, status=Status.TIMED_OUT, error=outcome.error or run.error)
+
+
+def _close(run: RunLog, outcome: Outcome) -> None:
+    run.status = outcome.status
+    run.due_at = None
+    run.started_at, run.finished_at = outcome.started_at, outcome.finished_at
+    if outcome.status == Status.SKIPPED:
+        run.started_at = None
+    run.result, run.error, run.log = outcome.result, outcome.error, outcome.log
+    run.totals, run.progress, run.reason = outcome.totals, outcome.progress, outcome.reason
+
+
+def _count(job: Job, outcome: Outcome) -> None:
+    counter = COUNTERS.get(Status(outcome.status))
+    if counter:
+        setattr(job, counter, getattr(job, counter) + 1)
+    if outcome.status == Status.SKIPPED:
+        return
+    job.last_run_at, job.last_finished_at = outcome.started_at, outcome.finished_at
+    job.last_status = outcome.status
+    if outcome.status == Status.SUCCEEDED:
+        job.last_success_at = outcome.finished_at
+    if outcome.state is not None:
+        job.state = outcome.state
+
+
+def _judge_breaker(run: RunLog, outcome: Outcome, settled: Settled) -> None:
+    job, policy = run.job, policy_of(run.job)
+    failed = outcome.failed or _lost_for_good(run, outcome)
+    if not failed and outcome.status != Status.SUCCEEDED:
+        return
+    job.consecutive_failures = job.consecutive_failures + 1 if failed else 0
+    verdict = breaker.judge(
+        failed=failed,
+        broken=job.broken_at is not None,
+        consecutive_failures=job.consecutive_failures,
+        threshold=policy.breaker_threshold,
+    )
+    if verdict is breaker.BreakerVerdict.TRIPPED:
+        job.broken_at = outcome.finished_at
+        settled.broken.append(run)
+    elif verdict is breaker.BreakerVerdict.RECOVERED:
+        job.broken_at = None
+        settled.recovered.append(run)
+
+
+def _lost_for_good(run: RunLog, outcome: Outcome) -> bool:
+    return outcome.status == Status.LOST and not outcome.blameless and run.failed_attempts + 1 >= MAX_LOST_ATTEMPTS
+
+
+def _next_attempt(run: RunLog, outcome: Outcome) -> list[RunLog]:
+    """Return the promise of a further attempt of the same slot, if the task or the policies ask for one."""
+    policy = policy_of(run.job)
+    failed_attempts, trigger = run.failed_attempts + (not outcome.blameless), Trigger.RETRY
+    if outcome.status == Status.POSTPONED:
+        delay, failed_attempts, trigger = outcome.postponed_by, run.failed_attempts, Trigger(run.trigger)
+    elif run.trigger not in COUNTED or run.job.broken_at or not run.job.enabled:
+        return []
+    elif outcome.failed and run.failed_attempts < policy.retries:
+        delay = policy.backoff.step(failed_attempts)
+    elif outcome.status == Status.LOST and policy.on_lost is OnLost.RETRY and not _lost_for_good(run, outcome):
+        delay = NO_TIME
+    else:
+        return []
+    return [
+        RunLog.of(
+            run.job,
+            scheduled_for=run.scheduled_for,
+            attempt=run.attempt + 1,
+            failed_attempts=failed_attempts,
+            trigger=trigger,
+            due_at=outcome.finished_at + delay,
+            kwargs=run.kwargs,
+            actor=run.actor,
+        )
+    ]
+
+
+def _plan_on(run: RunLog, outcome: Outcome) -> list[RunLog]:
+    """Plan the next start, and write off the slots that passed while the run lived."""
+    job = run.job
+    if job.next_start_at == UNPLANNED or not job.enabled or job.paused_at or job.orphaned_at or job.problem:
+        return []
+    if job.broken_at:
+        plan_probe(job, outcome.finished_at)
+        return []
+    schedule = schedule_of(job)
+    if isinstance(schedule, AfterJobs):
+        set_next(job, job.next_run_at)
+        return []
+    if schedule.from_completion and job.next_run_at is None:
+        job.next_run_at = schedule.next_after(outcome.finished_at)
+    if outcome.status == Status.LOST:
+        # Nothing was alive to run the slots since: the misfire policy decides on them, not the overlap policy.
+        set_next(job, job.next_run_at)
+        return []
+    skipped = _skip_passed(job, outcome.finished_at) if _overlapped(run, outcome) else []
+    set_next(job, job.next_run_at, not_before=_earliest_start(run, outcome))
+    return skipped
+
+
+def _overlapped(run: RunLog, outcome: Outcome) -> bool:
+    """Whether the run kept other slots of the job from starting, and they shall not follow it.
+
+    Slots older than the run are being caught up, one after the other: the misfire policy decides on them.
+    """
+    job, policy = run.job, policy_of(run.job)
+    if policy.misfire is Misfire.RUN_ALL and job.next_run_at and job.next_run_at <= outcome.started_at:
+        return False
+    return job.next_start_at is None and not overlap.queues(policy.overlap)
+
+
+def _earliest_start(run: RunLog, outcome: Outcome) -> datetime:
+    """A slot that waited for the run to end is not late; after a failure the backoff comes first."""
+    if run.trigger not in COUNTED or not outcome.failed:
+        return outcome.finished_at
+    return outcome.finished_at + policy_of(run.job).backoff.step(run.job.consecutive_failures)
+
+
+def _skip_passed(job: Job, until: datetime) -> list[RunLog]:
+    """Return one row for all slots up to `until`, and move the plan behind them; constant time in their number."""
+    first = job.next_run_at
+    if first is None or first > until:
+        return []
+    schedule = schedule_of(job)
+    newest = latest_slot(schedule, first, until)
+    count = schedule.count_between(first - RESOLUTION, newest)
+    job.skips += count
+    job.last_slot = newest
+    job.next_run_at = schedule.next_after(newest)
+    row = RunLog.of(
+        job,
+        scheduled_for=newest,
+        status=Status.SKIPPED,
+        reason="overlap: the run before was still going",
+        coalesced=count - 1,
+        coalesced_from=first if count > 1 else None,
+    )
+    return [row]

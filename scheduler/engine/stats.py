@@ -1,0 +1,154 @@
+"""Stats: the ledger of jobs in lists and in numbers. Reads only."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from math import ceil
+from typing import Any
+
+from django.db.models import Count, QuerySet, Sum
+
+from scheduler.engine.base import Engine
+from scheduler.engine.control import get_job
+from scheduler.exceptions import InvalidOption
+from scheduler.models import Job, RunLog, Status, Trigger
+from scheduler.registry import did_you_mean
+
+SAMPLE = 10_000
+MOST_RUNS = 1000
+FAILURES = (Status.FAILED, Status.TIMED_OUT, Status.LOST)
+TIMED = (Status.SUCCEEDED, Status.FAILED, Status.TIMED_OUT)
+"""Runs whose end was reported; that of a lost one is the moment somebody noticed."""
+STARTED_BY_SLOT = (Trigger.SCHEDULE, Trigger.CATCH_UP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStats:
+    """How the runs of a job went. Durations are `timedelta`, None when there is nothing to measure.
+
+    `counts` has the rows of each status that occurs. `success_rate` is successes / (successes + failures, timeouts and
+    losses), from 0 to 1. The slots of skips and misses are counted one by one, however many stand on one row;
+    `coalesced_slots` are those counted on a run of a later slot. Start delays are those of first attempts that the
+    schedule started, catch-ups among them. Percentiles are exact (nearest rank) for up to 10,000 runs, else taken from
+    the newest 10,000; `sampled` says how many.
+    """
+
+    job: str
+    since: datetime | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    skipped_slots: int = 0
+    missed_slots: int = 0
+    coalesced_slots: int = 0
+    success_rate: float | None = None
+    duration_p50: timedelta | None = None
+    duration_p95: timedelta | None = None
+    duration_max: timedelta | None = None
+    start_delay_p50: timedelta | None = None
+    start_delay_p95: timedelta | None = None
+    sampled: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data; durations in seconds, instants in ISO 8601."""
+        return {name: _plain(value) for name, value in asdict(self).items()}
+
+
+def get_runs(
+    job: Job | str | None = None,
+    *,
+    status: str | None = None,
+    trigger: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int = 100,
+    before_id: int | None = None,
+) -> list[RunLog]:
+    """Return rows of the ledger, of one job or of all, the newest first; at most `limit` (1 to 1,000).
+
+    `since <= slot < until` bounds the slots (aware). For the next page, pass the id of the last row as `before_id`.
+    Raises UnknownJob, or InvalidOption for an unknown status or trigger, a naive instant or a wrong limit.
+    """
+    if not 1 <= limit <= MOST_RUNS:
+        raise InvalidOption(f"limit is {limit}; it must be from 1 to {MOST_RUNS}.")
+    wanted = {
+        "job": get_job(job) if isinstance(job, str) else job,
+        "status": _checked("status", status, Status.values),
+        "trigger": _checked("trigger", trigger, Trigger.values),
+        "scheduled_for__gte": _aware("since", since),
+        "scheduled_for__lt": _aware("until", until),
+        "pk__lt": before_id,
+    }
+    runs = RunLog.objects.using(Engine().using).filter(
+        **{name: value for name, value in wanted.items() if value is not None}
+    )
+    return list(runs.select_related("job").order_by("-pk")[:limit])
+
+
+def get_run_stats(job: Job | str, since: datetime | None = None) -> RunStats:
+    """Return how the runs of a job went, of slots from `since` (aware) on or of all that are kept. Two queries.
+
+    Percentiles are exact for up to 10,000 runs, else taken from the newest 10,000. Raises UnknownJob.
+    """
+    name = job if isinstance(job, str) else job.name
+    runs = RunLog.objects.using(Engine().using).filter(job__name=name)
+    if since is not None:
+        runs = runs.filter(scheduled_for__gte=_aware("since", since))
+    groups = runs.order_by().values("status").annotate(rows=Count("pk"), more=Sum("coalesced"))
+    rows = {row["status"]: (row["rows"], row["more"]) for row in groups}
+    if not rows:
+        return RunStats(job=get_job(name).name, since=since)
+    return RunStats(job=name, since=since, **_counted(rows), **_measured(runs))
+
+
+def _counted(rows: dict[str, tuple[int, int]]) -> dict[str, Any]:
+    counts = {str(status): rows[status][0] for status in Status.values if status in rows}
+    failures = sum(counts.get(status, 0) for status in FAILURES)
+    successes = counts.get(Status.SUCCEEDED, 0)
+    return {
+        "counts": counts,
+        "skipped_slots": sum(rows.get(Status.SKIPPED, (0, 0))),
+        "missed_slots": sum(rows.get(Status.MISSED, (0, 0))),
+        "coalesced_slots": sum(
+            more for status, (_, more) in rows.items() if status not in (Status.SKIPPED, Status.MISSED)
+        ),
+        "success_rate": successes / (successes + failures) if successes or failures else None,
+    }
+
+
+def _measured(runs: QuerySet[RunLog]) -> dict[str, Any]:
+    ended = runs.filter(status__in=TIMED, started_at__isnull=False, finished_at__isnull=False)
+    columns = ("scheduled_for", "started_at", "finished_at", "trigger", "attempt")
+    rows: list[tuple[Any, ...]] = list(ended.order_by("-scheduled_for", "-attempt").values_list(*columns)[:SAMPLE])
+    durations = sorted(finished - started for _, started, finished, _, _ in rows)
+    by_slot = (row for row in rows if row[3] in STARTED_BY_SLOT and row[4] == 1)
+    delays = sorted(started - slot for slot, started, *_ in by_slot)
+    return {
+        "duration_p50": percentile(durations, 50),
+        "duration_p95": percentile(durations, 95),
+        "duration_max": durations[-1] if durations else None,
+        "start_delay_p50": percentile(delays, 50),
+        "start_delay_p95": percentile(delays, 95),
+        "sampled": len(rows),
+    }
+
+
+def percentile(ascending: Sequence[timedelta], percent: int) -> timedelta | None:
+    """Return the smallest value that at least `percent` of all do not exceed (nearest rank); None of nothing."""
+    return ascending[max(0, ceil(len(ascending) * percent / 100) - 1)] if ascending else None
+
+
+def _checked(name: str, value: str | None, known: Sequence[str]) -> str | None:
+    if value is not None and value not in known:
+        raise InvalidOption(f"{value!r} is no {name} of a run.{did_you_mean(value, known)} Known: {', '.join(known)}.")
+    return value
+
+
+def _aware(name: str, at: datetime | None) -> datetime | None:
+    if at is not None and at.utcoffset() is None:
+        raise InvalidOption(f"{name} has no time zone; pass an aware datetime.")
+    return at
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return value.isoformat() if isinstance(value, datetime) else value

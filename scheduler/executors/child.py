@@ -1,0 +1,305 @@
+"""Child: the process that runs one run for its parent, started as `python -m scheduler.executors.child`.
+
+Nothing of the project is imported before the request has been read, because the request says where the project is.
+"""
+
+import contextlib
+import faulthandler
+import io
+import json
+import os
+import select
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.context import LogLines, RunContext
+from scheduler.executors import wire
+
+if TYPE_CHECKING:
+    from scheduler.engine.base import Claimed
+    from scheduler.registry import Task
+
+LOOK_FOR_PARENT = 1.0
+"""Seconds between two looks at who the parent is; its end is usually seen at once, on the control pipe."""
+
+
+class Reports:
+    """The way to the parent: safe from any thread, and never an error in the task."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+
+    def send(self, kind: str, **values: Any) -> None:
+        """Say something to the parent."""
+        if os.getpid() != self._pid:
+            # A fork of the task: it shares the pipe, whose messages it would tear apart, and may have copied a held
+            # lock. What it logs goes the way of what it prints.
+            if kind == wire.LOG:
+                os.write(2, f"{values['line']}\n".encode("utf-8", "backslashreplace"))
+            return
+        # A parent that is gone needs no report; this process is about to end, too.
+        with contextlib.suppress(OSError), self._lock:
+            left = memoryview(wire.encode(kind, values))
+            while left:
+                left = left[os.write(self._fd, left) :]
+
+
+class SentLines(LogLines):
+    """Log lines go to the parent at once, so that the last ones before a crash are known; it keeps them."""
+
+    __slots__ = ("_reports",)
+
+    def __init__(self, limit: int, reports: Reports) -> None:
+        super().__init__(limit)
+        self._reports = reports
+
+    def append(self, line: str) -> None:
+        """Send a line, its end cut where the whole log would be."""
+        self._reports.send(wire.LOG, line=line[: self.limit])
+
+
+class ChildContext(RunContext):
+    """The run as the task sees it; what the task says of it goes to the parent at once."""
+
+    def totals(self, **counts: int | float) -> None:
+        """As of every run."""
+        super().totals(**counts)
+        self._sent().send(wire.TOTALS, **counts)
+
+    def progress(self, done: int, total: int | None = None, message: str = "") -> None:
+        """As of every run."""
+        super().progress(done, total, message)
+        self._sent().send(wire.PROGRESS, **self._progress)
+
+    def _sent(self) -> Reports:
+        assert isinstance(self.log, SentLines)
+        return self.log._reports
+
+
+class StopWish:
+    """The parent's wish that the run ends; it may come before there is a run."""
+
+    def __init__(self) -> None:
+        self._reason = ""
+        self._context: RunContext | None = None
+
+    def express(self, reason: str) -> None:
+        """Ask the run to stop; `reason` is one of `RunContext.stop_reason`."""
+        self._reason = reason
+        self._tell()
+
+    def address(self, context: RunContext) -> None:
+        """Say which run is meant."""
+        self._context = context
+        self._tell()
+
+    def _tell(self) -> None:
+        # Two threads may get here at once, one from each side: telling twice does no harm.
+        if self._context is not None and self._reason:
+            self._context.timed_out = self._reason == "timeout"
+            self._context.request_stop(self._reason)
+
+
+def main(control: int, lifeline: int, events: int, console_out: int, console_err: int) -> None:
+    """Run one run. The arguments are inherited descriptors: the request, and later the reason to stop, come by
+    `control`; `lifeline` is open as long as the parent lives; reports go out by `events`; the other two are the
+    parent's own stdout and stderr.
+    """
+    for fd in (control, lifeline, events, console_out, console_err):
+        os.set_inheritable(fd, False)
+    stop, sigterm = StopWish(), _catch_sigterm()
+    watch = threading.Thread(target=_watch, args=(lifeline, sigterm, control, stop), daemon=True)
+    watch.name = "scheduler-parent-watch"
+    request, reason = _read_request(control)
+    if reason:
+        stop.express(reason)
+    watch.start()
+    _die_with_parent(lifeline)
+    _say_where_it_crashed()
+    reports = Reports(events)
+    try:
+        with _on_console(console_out, console_err):
+            _set_up(request)
+        claimed, context = _claimed(request), _context(request, reports)
+    except BaseException:
+        text = f"The process of the run could not start the task:\n{traceback.format_exc()}"
+        reports.send(wire.OUTCOME, status="failed", error=text)
+        return
+    stop.address(context)
+    if not context.stop_requested:
+        _run(claimed, context, reports)
+
+
+def _run(claimed: "Claimed", context: ChildContext, reports: Reports) -> None:
+    from django.db import connections
+
+    from scheduler.executors import logs
+    from scheduler.executors.invoke import invoke
+
+    logs.install()
+    reports.send(wire.BEGAN)
+    outcome = asdict(invoke(claimed, context, SYSTEM_CLOCK))
+    # The parent keeps the log and decides when the run began and ended: it counts the start of this process, too.
+    for known_to_parent in ("log", "started_at", "finished_at"):
+        del outcome[known_to_parent]
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+    reports.send(wire.OUTCOME, **outcome)
+    connections.close_all()
+
+
+def _read_request(control: int) -> tuple[dict[str, Any], str]:
+    """Return the request, and the reason to stop if that has come right behind it."""
+    received = b""
+    while b"\n" not in received:
+        data = os.read(control, 65536)
+        if not data:
+            os._exit(1)  # the parent is gone before it said what to do
+        received += data
+    line, _, reason = received.partition(b"\n")
+    request: dict[str, Any] = json.loads(line)
+    return request, reason.decode().strip()
+
+
+def _set_up(request: Mapping[str, Any]) -> None:
+    """Become a process of the project: its path, its settings, the databases it uses at the moment."""
+    sys.path[:] = request["sys_path"]
+    os.environ.pop("PYTHONPATH", None)
+    if request["pythonpath"] is not None:
+        os.environ["PYTHONPATH"] = request["pythonpath"]
+    import django
+    from django.conf import settings
+
+    settings.SCHEDULER_ENABLED = False  # whatever the task imports or starts, no scheduler runs in here
+    for alias, name in request["databases"].items():
+        if alias in settings.DATABASES:
+            settings.DATABASES[alias]["NAME"] = name
+    django.setup()
+
+
+def _claimed(request: Mapping[str, Any]) -> "Claimed":
+    from django.core import serializers
+
+    from scheduler.engine.base import Claimed
+
+    rows: Any = serializers.deserialize("python", request["rows"])
+    job, run = (row.object for row in rows)
+    run.job = job
+    return Claimed(run, _task(request["task"], request["module"]))
+
+
+def _task(name: str, module: str) -> "Task":
+    """Find the task; one that no `tasks` module registers is found by the module it was registered in."""
+    from scheduler.registry import registry
+
+    if name not in registry and module not in ("", "__main__"):
+        import_module(module)
+    return registry.get(name)
+
+
+def _context(request: Mapping[str, Any], reports: Reports) -> ChildContext:
+    from scheduler.conf import conf
+
+    decoded = wire.decode(request["context"].encode())
+    assert decoded is not None, "the parent wrote it with encode"
+    return ChildContext(**decoded[1], log=SentLines(conf.MAX_LOG_CHARS, reports))
+
+
+@contextlib.contextmanager
+def _on_console(out: int, err: int) -> Iterator[None]:
+    """Let the logging handlers of the project write where the server's own write.
+
+    They keep the streams they find while Django is set up. With those of the task's prints, which become part of the
+    run's log, every record would stand in that log twice, and be missing where operators look for it.
+    """
+    streams = [open(fd, "w", encoding="utf-8", errors="backslashreplace", buffering=1) for fd in (out, err)]  # noqa: SIM115, PTH123
+    with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+        yield
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+
+
+def _say_where_it_crashed() -> None:
+    """Print the stacks of all threads before a crash kills, and on SIGQUIT (as a JVM does): a timeout asks for it."""
+    faulthandler.enable(2)
+    faulthandler.register(signal.SIGQUIT, 2)
+
+
+def _catch_sigterm() -> int:
+    """Turn SIGTERM into a byte on a pipe: an Event cannot be set by a handler that may have interrupted its lock."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+
+    def handle(*_: object) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.write(writing, b"!")
+
+    signal.signal(signal.SIGTERM, handle)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the mask of the parent's thread came along
+    _spare_forks(handle)
+    return reading
+
+
+def _spare_forks(handle: Callable[..., None]) -> None:
+    """Let SIGTERM kill the forks of the task (multiprocessing relies on it); they would inherit our handler.
+
+    The signal is held back around the fork: one that comes before the handler is gone would be swallowed.
+    """
+    masks: dict[int, set[Any]] = {}
+
+    def before() -> None:
+        masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+    def after() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masks.pop(threading.get_ident()))
+
+    def after_in_fork() -> None:
+        if signal.getsignal(signal.SIGTERM) is handle:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        after()
+
+    os.register_at_fork(before=before, after_in_parent=after, after_in_child=after_in_fork)
+
+
+def _watch(lifeline: int, sigterm: int, control: int, stop: StopWish) -> None:
+    """Pass on the wish to stop; kill this process and its descendants when the parent is gone."""
+    parent = os.getppid()
+    watched = [lifeline, sigterm, control]
+    while True:
+        readable, _, _ = select.select(watched, [], [], LOOK_FOR_PARENT)
+        # A fork of the parent may hold the pipe open; then the new parent of this process tells.
+        if lifeline in readable or os.getppid() != parent:
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+        if readable:
+            # The parent sends its reason before the signal; without one, somebody else sent the signal.
+            told, _, _ = select.select([control], [], [], 0)
+            stop.express((os.read(control, 4096).decode().strip() if told else "") or "cancelled")
+            watched = [lifeline]
+
+
+def _die_with_parent(lifeline: int) -> None:
+    """Have the kernel kill the process group when the parent's end of the pipe closes, without any help of ours.
+
+    The watching thread cannot do it while C code holds the interpreter (a regular expression that never ends, say).
+    """
+    if sys.platform == "linux":
+        import fcntl
+
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+            fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+            fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,42 @@
+"""A living run: what its process knows of it while it goes on."""
+
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from scheduler.context import RunContext
+from scheduler.engine.base import Claimed
+
+
+@dataclass(slots=True)
+class Living:
+    """One run that has started and has not ended. `began` is on the monotonic clock."""
+
+    claimed: Claimed
+    context: RunContext
+    began: float
+    holds_worker: bool
+    """Whether it occupies a worker thread; runs on the event loop do not."""
+    thread_id: int = field(default_factory=threading.get_ident)
+    cancel: Callable[[], object] | None = None
+    """Interrupts the call, where that is possible."""
+    over_time: bool = False
+    stuck: bool = False
+    abandoned: bool = False
+    saved: tuple[int, object] = (0, None)
+    """How much of the log, and which progress, the ledger has."""
+
+    def stop(self, reason: str) -> None:
+        """Ask the run to stop, and interrupt it where that is possible."""
+        self.context.request_stop(reason)
+        if self.cancel is not None:
+            self.cancel()
+
+    def stack(self) -> str:
+        """Return where the thread of the run is just now."""
+        frame = sys._current_frames().get(self.thread_id) if self.holds_worker else None
+        if frame is None:
+            return "It runs on the event loop or in a process of its own: no stack of a thread."
+        return "Stack of its thread:\n" + "".join(traceback.format_stack(frame))

@@ -1,0 +1,45 @@
+"""Rate limit: at most so many runs of a job in a sliding window."""
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+
+from scheduler.exceptions import InvalidOption
+
+UNITS = {
+    "s": 1,
+    "sec": 1,
+    "second": 1,
+    "m": 60,
+    "min": 60,
+    "minute": 60,
+    "h": 3600,
+    "hour": 3600,
+    "d": 86400,
+    "day": 86400,
+}
+_FORM = re.compile(r"\s*([0-9]{1,9})\s*/\s*([0-9]{1,6})?\s*([a-z]+)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """At most `count` runs in any window of length `per`."""
+
+    count: int
+    per: timedelta
+
+    @classmethod
+    def parse(cls, text: str) -> "RateLimit":
+        """Read `10/h`, `5/10min` or `100/day`; raises InvalidOption with the way to write it."""
+        found = _FORM.fullmatch(text)
+        unit = UNITS.get(found[3].lower()) if found else None
+        if found is None or unit is None or not int(found[1]) or found[2] == "0":
+            raise InvalidOption(f"rate_limit is {text!r}; write for example '10/h', '5/10min' or '100/day'.")
+        return cls(int(found[1]), timedelta(seconds=unit * int(found[2] or 1)))
+
+    def __str__(self) -> str:
+        return f"{self.count}/{int(self.per.total_seconds())}s"
+
+    def is_used_up(self, runs_in_window: int) -> bool:
+        """Return whether one more run would exceed the limit."""
+        return runs_in_window >= self.count

@@ -1,0 +1,102 @@
+"""Monitor: watches living runs for timeouts, stuck ones and wishes to stop, and stores their log and progress."""
+
+import logging
+from datetime import timedelta
+
+from scheduler import signals
+from scheduler.clock import Clock
+from scheduler.engine import mark
+from scheduler.engine.base import Engine
+from scheduler.engine.outcome import Settled
+from scheduler.engine.plan import policy_of
+from scheduler.engine.rescue import close_as_lost
+from scheduler.executors.living import Living
+from scheduler.executors.text import keep_tail
+from scheduler.executors.thread import ThreadExecutor
+from scheduler.models import RunLog
+from scheduler.policy import OnStuck
+from scheduler.runtime import announce
+
+logger = logging.getLogger("scheduler")
+
+LOOK_EVERY = 0.5
+IDLE_LOOK = 1.0
+FLUSH_EVERY = 2.0
+
+
+class Monitor:
+    """The step of the monitor thread. While nothing lives for 2 s it makes no query."""
+
+    def __init__(self, engine: Engine, executor: ThreadExecutor, clock: Clock) -> None:
+        self._engine = engine
+        self._executor = executor
+        self._clock = clock
+        self._flushed = clock.monotonic()
+
+    def step(self) -> float:
+        """Look at every living run once; return the seconds until the next look."""
+        living = self._executor.living()
+        now = self._clock.monotonic()
+        for one in living:
+            self._watch(one, timedelta(seconds=now - one.began))
+        if now - self._flushed >= FLUSH_EVERY:
+            self._flushed = now
+            self._flush([one for one in living if now - one.began >= FLUSH_EVERY])
+        return min([LOOK_EVERY if living else IDLE_LOOK, *(self._until_timeout(one, now) for one in living)])
+
+    def _watch(self, one: Living, age: timedelta) -> None:
+        policy = policy_of(one.claimed.job)
+        if policy.timeout is not None and policy.executor == "thread" and age >= policy.timeout:
+            self._time_out(one, policy.timeout)
+        if policy.stuck_after is not None and age >= policy.stuck_after and not one.stuck:
+            one.stuck = True
+            self._flag(one, age, abandon=policy.on_stuck is OnStuck.ABANDON)
+
+    def _time_out(self, one: Living, timeout: timedelta) -> None:
+        """First ask the run to stop; if it still lives at the next look, say so in the ledger."""
+        if not one.context.timed_out:
+            one.context.timed_out = True
+            one.stop("timeout")
+            if one.cancel is not None:
+                return
+        if not one.over_time:
+            one.over_time = True
+            text = f"Timed out after {timeout.total_seconds():g} s and was asked to stop; its call still runs."
+            mark.mark_timed_out(self._engine, one.claimed.run, text)
+
+    def _until_timeout(self, one: Living, now: float) -> float:
+        timeout = policy_of(one.claimed.job).timeout
+        if timeout is None or one.context.timed_out:
+            return LOOK_EVERY
+        return max(0.0, one.began + timeout.total_seconds() - now)
+
+    def _flag(self, one: Living, age: timedelta, *, abandon: bool) -> None:
+        run, stack = one.claimed.run, one.stack()
+        text = f"Stuck: it has been running for {age.total_seconds():.0f} s.\n{stack}"
+        if not mark.mark_stuck(self._engine, run, self._clock.now(), text):
+            return
+        signals.run_stuck.send_robust(RunLog, job=run.job, run=run, stack=stack)
+        if abandon:
+            one.abandoned = True
+            one.stop("abandoned")
+            announce.settled(self._abandon(run))
+
+    def _abandon(self, run: RunLog) -> Settled:
+        return close_as_lost(self._engine, [run], self._clock.now(), "it was stuck and has been abandoned")
+
+    def _flush(self, living: list[Living]) -> None:
+        if not living:
+            return
+        for one in living:
+            self._save(one)
+        wanted = mark.asked_to_stop(self._engine, [one.claimed.run.pk for one in living])
+        for one in living:
+            if one.claimed.run.pk in wanted and not one.context.stop_requested:
+                one.stop("cancelled")
+
+    def _save(self, one: Living) -> None:
+        log, progress = one.context.log, one.context.last_progress
+        if one.saved != (log.written, progress):
+            text = keep_tail(log.text(), log.limit)
+            mark.save_progress(self._engine, one.claimed.run, text, progress)
+            one.saved = (log.written, progress)

@@ -1,0 +1,294 @@
+"""The public API: what people, admin, commands and the API may do to jobs, and what is refused."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from scheduler import signals
+from scheduler.engine.control import (
+    add_job,
+    get_job,
+    list_jobs,
+    pause_job,
+    remove_job,
+    reset_job,
+    resume_job,
+    run_now,
+    update_job,
+)
+from scheduler.exceptions import InvalidOption, InvalidSchedule, Refused, UnknownJob, UnknownTask
+from scheduler.models import Job, RunLog, Status, Trigger
+from scheduler.registry import register
+from scheduler.schedules import DailyAt, Every, Manual, Once
+from tests.factories import T0, at, claim_at, claim_one, finish, ledger, make_engine, make_job, run_at
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known", "clock")]
+
+
+def refused(code, call, *args, **kwargs):
+    with pytest.raises(Refused) as caught:
+        call(*args, **kwargs)
+    assert caught.value.code == code
+    return str(caught.value)
+
+
+def test_add_job_takes_a_schedule_in_any_form_and_options():
+    job = add_job("nightly", "task", "daily at 03:00", kwargs={"n": 1}, description="d", overlap="queue_one")
+    assert (job.schedule, job.kwargs, job.description) == (DailyAt(hour=3), {"n": 1}, "d")
+    assert (job.policy.overlap, job.source, job.created_at) == ("queue_one", "", T0)
+    assert [one.name for one in list_jobs()] == ["nightly"]
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error", "text"),
+    [
+        ({"task": "tusk"}, UnknownTask, "Did you mean 'task'"),
+        ({"schedule": "cron 0 0 31 2 *"}, InvalidSchedule, "never"),
+        ({"schedule": Every(seconds=0.5)}, InvalidSchedule, "SCHEDULER_MIN_INTERVAL"),
+        ({"overlaps": "skip"}, InvalidOption, "Did you mean 'overlap'"),
+        ({"retries": -1}, InvalidOption, "retries"),
+    ],
+)
+def test_add_job_names_what_is_wrong_and_the_way_out_and_adds_nothing(kwargs, error, text):
+    with pytest.raises(error, match=text):
+        add_job(**{"name": "new", "task": "task", "schedule": "every 1m", **kwargs})
+    assert not Job.objects.exists()
+
+
+def test_a_taken_name_is_refused():
+    add_job("a", "task", "every 1m")
+    assert "update_job" in refused("exists", add_job, "a", "task", "every 1m")
+
+
+def test_an_unknown_job_gets_near_names():
+    make_job("digest")
+    with pytest.raises(UnknownJob, match="Did you mean 'digest'"):
+        get_job("digets")
+
+
+def test_update_job_plans_anew_from_now_and_never_in_the_past_H1():
+    make_job(schedule=Every(hours=1))
+    engine = make_engine()
+    job = update_job("job", schedule=Every(seconds=5), retries=3)
+    assert (job.schedule, job.policy.retries) == (Every(seconds=5), 3)
+    claim_at(engine, at(1000))
+    job.refresh_from_db()
+    assert at(1000) < job.next_run_at <= at(1005)
+    assert ledger(job) == []
+
+
+def test_update_job_keeps_the_options_it_is_not_told_to_change():
+    make_job(retries=2, overlap="queue_one")
+    assert update_job("job", retries=5).policy.overlap == "queue_one"
+
+
+@pytest.mark.parametrize("changes", [{"schedule": "every"}, {"task": "nope"}, {"speed": 3}])
+def test_a_wrong_update_changes_nothing(changes):
+    before = Job.objects.filter(pk=make_job().pk).values().get()
+    with pytest.raises((InvalidSchedule, InvalidOption, UnknownTask)):
+        update_job("job", **changes)
+    assert Job.objects.values().get() == before
+
+
+def test_remove_job_deletes_a_job_of_people_but_not_one_of_the_code():
+    make_job("mine")
+    make_job("theirs", columns={"source": "app.tasks"})
+    remove_job("mine")
+    assert "app.tasks" in refused("code_owned", remove_job, "theirs")
+    assert [job.name for job in list_jobs()] == ["theirs"]
+
+
+def test_a_job_of_gone_code_can_be_removed():
+    make_job(task="gone", columns={"source": "app.tasks", "orphaned_at": T0})
+    remove_job("job")
+    assert not Job.objects.exists()
+
+
+def test_nothing_starts_after_a_pause_has_committed_I13():
+    make_job()
+    engine = make_engine()
+    job = pause_job("job", reason="noise", actor="ann")
+    assert (job.job_state, job.paused_at, job.paused_by, job.pause_reason) == ("paused", T0, "ann", "noise")
+    assert claim_at(engine, at(hours=1)).runs == []
+
+
+def test_pausing_twice_keeps_the_first_instant(clock):
+    make_job()
+    pause_job("job")
+    clock.advance(60)
+    assert pause_job("job").paused_at == T0
+
+
+def test_paused_time_is_not_missed_time_and_history_is_kept_J1():
+    job = make_job(schedule=DailyAt(hour=17))
+    engine = make_engine()
+    run_at(engine, at(hours=5))
+    before = Job.objects.values("last_run_at", "last_success_at", "successes").get()
+    now = at(days=1, hours=5, minutes=20)
+    pause_job("job")
+    claim_at(engine, at(days=1, hours=5))
+    resume_job("job")
+    assert claim_at(engine, now).runs == []
+    job.refresh_from_db()
+    assert job.next_run_at == at(days=2, hours=5)
+    assert Job.objects.values("last_run_at", "last_success_at", "successes").get() == before
+    assert ledger(job) == [(at(hours=5), 1, Status.SUCCEEDED)]
+
+
+def test_a_disabled_job_enabled_again_is_planned_from_then_J1():
+    job = make_job(schedule=DailyAt(hour=17))
+    engine = make_engine()
+    update_job("job", enabled=False)
+    claim_at(engine, at(1))
+    assert claim_at(engine, at(hours=6)).runs == []
+    update_job("job", enabled=True)
+    claim_at(engine, at(hours=6))
+    job.refresh_from_db()
+    assert (job.next_run_at, ledger(job)) == (at(hours=29), [])
+
+
+def test_a_pause_with_an_end_ends_by_itself():
+    job = make_job()
+    engine = make_engine()
+    pause_job("job", until=at(minutes=30))
+    assert claim_at(engine, at(minutes=29)).runs == []
+    claims = claim_at(engine, at(minutes=30))
+    assert (claims.runs, claims.resumed) == ([], [job])
+    job.refresh_from_db()
+    assert (job.paused_at, job.paused_until, job.next_run_at) == (None, None, at(minutes=31))
+
+
+def test_a_naive_end_of_a_pause_is_refused():
+    make_job()
+    with pytest.raises(InvalidOption, match="aware"):
+        pause_job("job", until=datetime(2030, 1, 1))  # noqa: DTZ001
+
+
+def test_resuming_what_is_not_paused_is_no_error():
+    make_job()
+    assert resume_job("job").next_run_at == at(60)
+
+
+@pytest.fixture
+def heard():
+    """The names of the signals that were sent, in order."""
+    names = []
+    receivers = {
+        getattr(signals, name): lambda name=name, **_: names.append(name)
+        for name in ("job_paused", "job_resumed", "job_recovered")
+    }
+    for signal, receiver in receivers.items():
+        signal.connect(receiver)
+    yield names
+    for signal, receiver in receivers.items():
+        signal.disconnect(receiver)
+
+
+def test_pause_resume_and_reset_tell_their_receivers_once_I14(heard):
+    job = make_job()
+    pause_job("job")
+    resume_job("job")
+    Job.objects.filter(pk=job.pk).update(broken_at=T0)
+    reset_job("job")
+    reset_job("job")
+    assert heard == ["job_paused", "job_resumed", "job_recovered"]
+
+
+def test_run_now_promises_a_run_of_its_own_and_leaves_the_cadence_alone():
+    job = make_job()
+    run = run_now("job", kwargs={"n": 9}, actor="ann")
+    assert (run.status, run.trigger, run.scheduled_for, run.actor) == (Status.PENDING, Trigger.MANUAL, T0, "ann")
+    engine = make_engine()
+    claimed = claim_one(engine, at(1))
+    assert claimed.kwargs == {"n": 9}
+    finish(engine, claimed, at(1), after=2)
+    job.refresh_from_db()
+    assert (job.next_run_at, job.next_start_at, job.skips) == (at(60), at(60), 0)
+
+
+@pytest.mark.parametrize("columns", [{"paused_at": T0}, {"broken_at": T0}, {"enabled": False}])
+def test_a_stopped_job_can_be_run_by_hand(columns):
+    make_job(columns={"next_start_at": None, "next_run_at": None, **columns})
+    run_now("job")
+    engine = make_engine()
+    finish(engine, claim_one(engine, at(1)), at(1))
+    job = get_job("job")
+    assert job.next_start_at is None, "a run by hand does not start the schedule again"
+
+
+@pytest.mark.parametrize(
+    ("columns", "code"),
+    [
+        ({"active_runs": 1}, "busy"),
+        ({"orphaned_at": T0, "problem": "gone"}, "orphaned"),
+        ({"task": "nowhere"}, "not_registered"),
+    ],
+)
+def test_run_now_is_refused_with_a_reason(columns, code):
+    make_job(columns=columns)
+    refused(code, run_now, "job")
+    assert not RunLog.objects.exists()
+
+
+def test_run_now_is_refused_while_one_is_promised_already():
+    make_job()
+    run_now("job")
+    refused("busy", run_now, "job")
+
+
+def test_a_closed_gate_refuses_every_way_of_starting_with_its_reason(known):
+    register("gated", gate=lambda: "licence expired")(lambda: None)
+    register("shut", gate=lambda: False)(lambda: None)
+    make_job(task="gated", columns={"paused_at": T0})
+    assert "licence expired" in refused("gate_closed", resume_job, "job")
+    assert "licence expired" in refused("gate_closed", run_now, "job")
+    assert "gate says no" in refused("gate_closed", add_job, "b", "shut", Manual())
+    add_job("off", "gated", Manual(), enabled=False)
+    refused("gate_closed", update_job, "off", enabled=True)
+
+
+def test_an_open_gate_lets_through(known):
+    register("open", gate=lambda: True)(lambda: None)
+    make_job(task="open", columns={"paused_at": T0})
+    assert resume_job("job").paused_at is None
+    assert run_now("job").pk
+
+
+class TestOnce:
+    """J2: a one-off runs once, whatever is restarted or registered again."""
+
+    def test_it_runs_at_its_instant_and_is_finished(self):
+        job = make_job(schedule=Once(at(600)))
+        engine = make_engine()
+        assert claim_at(engine, at(599)).runs == []
+        assert run_at(engine, at(600)).scheduled_for == at(600)
+        job.refresh_from_db()
+        assert (job.job_state, claim_at(engine, at(days=99)).runs) == ("finished", [])
+
+    @pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.FAILED])
+    def test_registering_it_again_never_runs_it_again(self, status):
+        job = make_job(schedule=Once(at(600)))
+        engine = make_engine()
+        run_at(engine, at(600), status)
+        for restart in range(1, 6):
+            update_job("job", schedule=Once(at(600)))
+            assert claim_at(engine, at(600 + restart)).runs == []
+        assert len(ledger(job)) == 1
+
+    def test_a_past_instant_runs_once_at_the_next_tick(self):
+        job = make_job(schedule=Once(datetime(2020, 1, 1, tzinfo=UTC)), planned_at=None)
+        engine = make_engine()
+        claims = claim_at(engine, T0)
+        claims += claim_at(engine, T0)
+        finish(engine, claims.runs[0], T0)
+        assert claim_at(engine, at(1)).runs == []
+        assert [status for _, _, status in ledger(job)] == [Status.SUCCEEDED]
+
+    def test_another_instant_is_another_slot(self):
+        job = make_job(schedule=Once(at(600)))
+        engine = make_engine()
+        run_at(engine, at(600))
+        update_job("job", schedule=Once(at(900)))
+        claim_at(engine, at(700))
+        assert run_at(engine, at(900)).scheduled_for == at(900)
+        assert len(ledger(job)) == 2

@@ -1,0 +1,80 @@
+"""Claims that were not started are given back: nothing is lost, nothing is double."""
+
+import pytest
+
+from scheduler.engine.release import release_runs
+from scheduler.models import Job, RunLog, Status, Trigger
+from scheduler.schedules import DailyAt
+from tests.factories import T0, at, claim_at, claim_one, finish, ledger, make_engine, make_job, run_at
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_slot_given_back_is_due_again_at_once_I3_I18_R1():
+    job = make_job()
+    engine, other = make_engine(), make_engine()
+    claimed = claim_one(engine, at(60))
+    release_runs(engine, [claimed])
+    assert ledger(job) == []
+    again = claim_one(other, at(61)).run
+    assert (again.scheduled_for, again.trigger) == (at(60), Trigger.SCHEDULE)
+    assert again.token > claimed.run.token
+
+
+def test_a_void_claim_cannot_end_the_run_that_took_the_slot_again_I5():
+    job = make_job()
+    engine = make_engine()
+    claimed = claim_one(engine, at(60))
+    release_runs(engine, [claimed])
+    claim_one(engine, at(61))
+    finish(engine, claimed, at(62), result="void", in_doubt=True)
+    assert ledger(job) == [(at(60), 1, Status.RUNNING)]
+
+
+def test_a_catch_up_given_back_brings_back_every_slot_it_counted_I3():
+    job = make_job()
+    engine = make_engine()
+    release_runs(engine, [claim_one(engine, at(minutes=10))])
+    run = claim_one(engine, at(minutes=10)).run
+    assert (run.scheduled_for, run.coalesced, run.coalesced_from) == (at(minutes=10), 9, at(minutes=1))
+    assert len(ledger(job)) == 1
+
+
+def test_a_retry_given_back_is_promised_again_I11():
+    job = make_job(schedule=DailyAt(hour=13), retries=1, backoff=[10])
+    engine = make_engine()
+    run_at(engine, at(hours=1), Status.FAILED)
+    release_runs(engine, [claim_one(engine, at(hours=1, seconds=10))])
+    again = claim_one(engine, at(hours=1, seconds=11)).run
+    assert (again.attempt, again.trigger) == (2, Trigger.RETRY)
+    assert len(ledger(job)) == 2
+
+
+def test_only_the_holder_of_the_token_can_give_back():
+    job = make_job()
+    engine = make_engine()
+    claimed = claim_one(engine, at(60))
+    RunLog.objects.update(token=9)
+    release_runs(engine, [claimed])
+    assert ledger(job) == [(at(60), 1, Status.RUNNING)]
+    job.refresh_from_db()
+    assert job.active_runs == 1
+
+
+def test_a_job_paused_meanwhile_gets_its_slot_back_only_as_history_I13():
+    job = make_job()
+    engine = make_engine()
+    claimed = claim_one(engine, at(60))
+    Job.objects.filter(pk=job.pk).update(paused_at=T0, next_run_at=None, next_start_at=None)
+    release_runs(engine, [claimed])
+    job.refresh_from_db()
+    assert (job.active_runs, job.next_start_at) == (0, None)
+    assert claim_at(engine, at(120)).runs == []
+
+
+def test_many_jobs_are_given_back_together():
+    for number in range(10):
+        make_job(f"job{number}")
+    engine = make_engine()
+    release_runs(engine, claim_at(engine, at(60)).runs)
+    assert len(claim_at(engine, at(60)).runs) == 10

@@ -1,0 +1,156 @@
+"""Jobs follow the code, except where people decided otherwise."""
+
+from dataclasses import astuple
+
+import pytest
+
+from scheduler.engine import sync as module
+from scheduler.engine.control import follow_code, update_job
+from scheduler.engine.presence import leave
+from scheduler.engine.sync import sync
+from scheduler.models import Job
+from scheduler.registry import Registry, register
+from scheduler.schedules import DailyAt, Every
+from tests.factories import T0, at, claim_at, finish, ledger, make_engine, make_registry
+
+pytestmark = pytest.mark.django_db
+
+
+def registered(**schedules):
+    tasks = Registry()
+    for name, schedule in schedules.items():
+        register(name, schedule=schedule, into=tasks)(lambda: None)
+    return tasks
+
+
+def deploy(now, *, tasks):
+    """Boot one engine with these tasks; return what sync did and the engine."""
+    engine = make_engine(tasks=tasks, now=now)
+    return engine, astuple(sync(engine, now))
+
+
+def test_a_task_becomes_a_job_and_a_second_boot_changes_nothing():
+    tasks = make_registry("a", schedule=Every(60), description="does a", kwargs={"n": 1}, retries=2)
+    _, counts = deploy(T0, tasks=tasks)
+    job = Job.objects.get()
+    assert counts == (1, 0, 0, 0)
+    assert (job.name, job.task, job.schedule, job.kwargs) == ("a", "a", Every(60), {"n": 1})
+    assert (job.policy.retries, job.description, job.enabled) == (2, "does a", True)
+    assert deploy(at(5), tasks=tasks)[1] == (0, 0, 0, 0)
+
+
+def test_a_new_job_is_planned_by_the_next_tick_and_its_grid_survives_restarts_U2():
+    tasks = registered(a=Every(60))
+    engine, _ = deploy(T0, tasks=tasks)
+    claim_at(engine, at(1))
+    assert Job.objects.get().next_run_at == at(61)
+    engine, _ = deploy(at(30), tasks=tasks)
+    claim_at(engine, at(31))
+    assert Job.objects.get().next_run_at == at(61)
+
+
+def test_a_schedule_of_another_type_replaces_the_old_one_whole_H3():
+    engine, _ = deploy(T0, tasks=registered(a=Every(60)))
+    claim_at(engine, T0)
+    engine, counts = deploy(at(10), tasks=registered(a=DailyAt(hour=3)))
+    claim_at(engine, at(11))
+    job = Job.objects.get()
+    assert counts == (0, 1, 0, 0)
+    assert job.schedule == DailyAt(hour=3)
+    assert job.next_run_at == at(hours=15)
+
+
+def test_what_a_person_changed_survives_deploys_until_they_give_it_back_H3(known):
+    register("a", schedule=Every(60), description="old")(lambda: None)
+    deploy(T0, tasks=known)
+    update_job("a", schedule="every 5m")
+    known.remove("a")
+    register("a", schedule=DailyAt(hour=3), description="new")(lambda: None)
+    deploy(at(10), tasks=known)
+    job = Job.objects.get(name="a")
+    assert (job.schedule, job.description, job.overridden_fields) == (Every(minutes=5), "new", ["schedule"])
+    follow_code("a")
+    job.refresh_from_db()
+    assert (job.schedule, job.overridden_fields) == (DailyAt(hour=3), [])
+
+
+def test_a_task_gone_from_the_code_orphans_its_job_and_its_return_revives_it_I1():
+    both, one = registered(a=Every(60), b=Every(60)), registered(a=Every(60))
+    engine, _ = deploy(T0, tasks=both)
+    claim_at(engine, T0)
+    for claimed in claim_at(engine, at(60)).runs:
+        finish(engine, claimed, at(60))
+    Job.objects.filter(name="b").update(paused_at=at(70), pause_reason="later")
+    leave(engine)
+    engine, counts = deploy(at(100), tasks=one)
+    b = Job.objects.get(name="b")
+    assert counts == (0, 0, 1, 0)
+    assert (b.job_state, b.next_start_at) == ("orphaned", None)
+    assert len(ledger(b)) == 1, "its history stays"
+    assert [run.job.name for run in claim_at(engine, at(3600)).runs] == ["a"]
+    leave(engine)
+    engine, counts = deploy(at(4000), tasks=both)
+    claim_at(engine, at(4001))
+    b.refresh_from_db()
+    assert counts == (0, 0, 0, 1)
+    assert (b.job_state, b.pause_reason) == ("paused", "later")
+
+
+def test_a_module_that_fails_to_import_orphans_its_jobs_with_the_message_I2():
+    tasks = make_registry("a", "b", schedule=Every(60))
+    engine, _ = deploy(T0, tasks=tasks)
+    leave(engine)
+    source = Job.objects.get(name="b").source
+    broken = registered(a=Every(60))
+    broken.failures[source] = "ImportError: no module named reports"
+    deploy(at(10), tasks=broken)
+    b = Job.objects.get(name="b")
+    assert b.job_state == "orphaned"
+    assert "no module named reports" in b.problem
+    assert Job.objects.get(name="a").orphaned_at is None
+
+
+def test_many_engines_booting_at_once_make_one_job_each_A2():
+    tasks = registered(a=Every(60), b=DailyAt(hour=3))
+    for _ in range(4):
+        deploy(T0, tasks=tasks)
+    assert sorted(Job.objects.values_list("name", flat=True)) == ["a", "b"]
+
+
+def test_a_job_created_between_reading_and_writing_is_no_error_A2(monkeypatch):
+    tasks = registered(a=Every(60))
+    real = module._create
+
+    def after_another(engine, missing, now):
+        real(engine, missing, now)
+        return real(engine, missing, now)
+
+    monkeypatch.setattr(module, "_create", after_another)
+    deploy(T0, tasks=tasks)
+    assert Job.objects.count() == 1
+
+
+def test_two_living_services_on_one_database_leave_each_others_jobs_alone():
+    web, reports = registered(web=Every(60)), registered(reports=Every(60))
+    one, _ = deploy(T0, tasks=web)
+    other, counts = deploy(T0, tasks=reports)
+    assert counts == (1, 0, 0, 0)
+    for engine in (one, other):
+        claim_at(engine, T0)
+    assert [claimed.job.name for claimed in claim_at(one, at(60)).runs] == ["web"]
+    assert [claimed.job.name for claimed in claim_at(other, at(60)).runs] == ["reports"]
+
+
+def test_jobs_made_by_people_do_not_follow_the_code():
+    engine, _ = deploy(T0, tasks=registered(a=Every(60)))
+    Job.objects.create(name="mine", task="a", schedule=Every(5))
+    assert astuple(sync(engine, at(1))) == (0, 0, 0, 0)
+    assert Job.objects.get(name="mine").schedule == Every(5)
+
+
+def test_a_disabled_task_registers_without_a_plan():
+    tasks = make_registry("a", schedule=Every(60), enabled=False)
+    engine, _ = deploy(T0, tasks=tasks)
+    claim_at(engine, at(1))
+    job = Job.objects.get()
+    assert (job.job_state, job.next_run_at) == ("disabled", None)

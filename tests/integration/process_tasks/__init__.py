@@ -1,0 +1,1 @@
+"""A small project whose tasks the tests of the process executor run in real children."""

@@ -1,0 +1,61 @@
+"""Parts of a runner on a clock that only moves when told, with no thread."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from scheduler.engine.base import Claimed, Engine
+from scheduler.executors.invoke import context_for
+from scheduler.executors.living import Living
+from scheduler.registry import Registry
+from scheduler.runtime import dbclock
+from scheduler.runtime.dbclock import DatabaseClock
+from scheduler.runtime.dispatcher import Dispatcher
+from scheduler.runtime.heartbeat import Heartbeat
+from scheduler.runtime.member import Member
+from scheduler.schedules import Every
+from scheduler.testing import ManualClock
+from tests.factories import T0, make_registry
+
+
+@dataclass
+class StubExecutor:
+    """Keeps what it is given."""
+
+    free: int = 4
+    submitted: list[Claimed] = field(default_factory=list)
+    _living: list[Living] = field(default_factory=list)
+
+    def capacity(self):
+        return self.free - len(self.submitted)
+
+    def submit(self, claimed):
+        self.submitted.append(claimed)
+        self._living.append(Living(claimed, context_for(claimed), 0.0, holds_worker=True))
+
+    def living(self):
+        return self._living
+
+
+class Parts:
+    """One process, taken apart."""
+
+    def __init__(self, tasks: Registry):
+        self.manual = ManualClock(T0)
+        self.clock = DatabaseClock(self.manual)
+        self.engine = Engine(registry=tasks)
+        self.executor = StubExecutor()
+        self.member = Member(self.engine, self.clock, "test")
+        self.dispatcher = Dispatcher(self.engine, self.member, self.executor, self.clock)
+        self.heartbeat = Heartbeat(self.member, self.executor)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass in a process whose heart beats."""
+        self.manual.advance(seconds)
+        self.member.renew()
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    monkeypatch.setattr(dbclock, "CLOCK_QUERIES", {})
+    return Parts(make_registry("task", schedule=Every(60)))

@@ -1,0 +1,104 @@
+"""The dispatcher: claims, hands over, and sleeps exactly as long as it may."""
+
+from datetime import timedelta
+
+import pytest
+
+from scheduler.models import Instance, Job, RunLog
+from scheduler.runtime.host import this_process
+from scheduler.schedules import Every
+from tests.factories import T0, at, claim_one, ledger, make_engine, make_job
+
+pytestmark = pytest.mark.django_db
+
+
+def test_it_sleeps_until_just_before_the_next_start(parts):
+    make_job(schedule=Every(seconds=3))
+    assert parts.dispatcher.step() == 0.0, "new jobs were planned: look again"
+    assert parts.dispatcher.step() == pytest.approx(3 - 0.25)
+
+
+def test_it_never_sleeps_longer_than_the_poll_H1(parts):
+    parts.dispatcher.step()
+    assert parts.dispatcher.step() == 5.0
+
+
+def test_a_slot_just_ahead_is_handed_over_before_its_instant(parts):
+    make_job()
+    parts.dispatcher.step()
+    parts.pass_time(59.8)
+    parts.dispatcher.step()
+    assert at(60) in [claimed.start_at for claimed in parts.executor.submitted]
+
+
+def test_a_place_that_became_free_during_the_pass_is_used_at_once(parts, monkeypatch):
+    """The end of a run between counting the places and falling asleep must not be a lost wake-up."""
+    for number in range(3):
+        make_job(f"job{number}")
+    parts.dispatcher.step()
+    parts.executor.free = 1
+    parts.pass_time(60)
+    real = parts.executor.submit
+
+    def submit_and_end_another(claimed):
+        real(claimed)
+        parts.executor.free += 1
+
+    monkeypatch.setattr(parts.executor, "submit", submit_and_end_another)
+    assert parts.dispatcher.step() == 0.0
+    assert parts.dispatcher.starved
+
+
+def test_a_full_pool_sleeps_and_is_known_to_be_starved(parts):
+    make_job()
+    parts.dispatcher.step()
+    parts.executor.free = 0
+    parts.pass_time(60)
+    assert parts.dispatcher.step() > 0
+    assert parts.dispatcher.starved
+    assert ledger() == []
+
+
+def test_a_lost_lease_claims_nothing(parts):
+    make_job()
+    parts.dispatcher.step()
+    parts.manual.advance(61)
+    assert parts.dispatcher.step() == 0.2
+    assert ledger() == []
+
+
+def test_what_was_claimed_while_stopping_is_given_back_R1_I18(parts):
+    job = make_job()
+    parts.dispatcher.step()
+    parts.dispatcher.stop_when(lambda: True)
+    parts.manual.advance(49)
+    Job.objects.filter(pk=job.pk).update(next_run_at=at(30), next_start_at=at(30))
+    parts.dispatcher.step()
+    assert parts.executor.submitted == []
+    assert ledger(job) == []
+    job.refresh_from_db()
+    assert (job.next_run_at, job.active_runs) == (at(30), 0)
+
+
+def test_a_clock_set_back_is_said_and_intervals_go_on_D6(parts, caplog):
+    job = make_job(schedule=Every(seconds=10))
+    parts.dispatcher.step()
+    parts.manual.advance(10)
+    parts.dispatcher.step()
+    RunLog.objects.update(status="succeeded", due_at=None)
+    Job.objects.filter(pk=job.pk).update(active_runs=0, next_start_at=at(20))
+    parts.manual.set(T0 - timedelta(hours=1))
+    parts.dispatcher.step()
+    assert "The clock moved back 3610 s" in caplog.text
+    job.refresh_from_db()
+    assert job.next_run_at == T0 - timedelta(hours=1) + timedelta(seconds=10)
+
+
+def test_the_first_pass_rescues_a_predecessor_of_this_host_at_once_G1(parts):
+    make_job()
+    claim_one(make_engine(), at(60))
+    me = this_process()
+    Instance.objects.update(host=me.host, boot_id=me.boot_id, pid=me.pid, process_started="0")
+    parts.manual.advance(61)
+    parts.dispatcher.step()
+    assert RunLog.objects.get(attempt=1).status == "lost"

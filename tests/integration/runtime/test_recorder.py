@@ -1,0 +1,93 @@
+"""The recorder never loses the end of a run."""
+
+import pytest
+from django.db import DataError, OperationalError
+
+from scheduler.engine.finish import Outcome, Settled
+from scheduler.models import Job, RunLog, Status
+from scheduler.runtime import recorder as module
+from scheduler.runtime.recorder import Recorder
+from tests.factories import at, claim_at, ledger, make_engine, make_job
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def engine():
+    for name in ("a", "b"):
+        make_job(name)
+    return make_engine()
+
+
+@pytest.fixture
+def heard():
+    return []
+
+
+@pytest.fixture
+def recorder(engine, heard):
+    recorder = Recorder(engine, heard.append)
+    for claimed in claim_at(engine, at(60)).runs:
+        result = f"of {claimed.job.name}"
+        outcome = Outcome(status=Status.SUCCEEDED, started_at=at(60), finished_at=at(61), result=result, log="said")
+        recorder.put(claimed, outcome)
+    return recorder
+
+
+def failing(monkeypatch, *errors, after_writing=False, only=lambda ends: True):
+    """Let the database fail once for each error, before or after it has committed."""
+    real, left = module.finish_runs, list(errors)
+
+    def finish_runs(engine, ends, **options):
+        if left and only(ends):
+            if after_writing:
+                real(engine, ends, **options)
+            raise left.pop(0)
+        return real(engine, ends, **options)
+
+    monkeypatch.setattr(module, "finish_runs", finish_runs)
+
+
+def test_ends_that_came_together_are_written_together(recorder, heard):
+    assert recorder.pending() == 2
+    assert recorder.write() == 2
+    assert (recorder.pending(), recorder.write()) == (0, 0)
+    assert [len(settled.finished) for settled in heard] == [2]
+
+
+def test_ends_are_kept_while_the_database_is_away_and_written_later_B3(recorder, heard, monkeypatch):
+    failing(monkeypatch, OperationalError("locked"), OperationalError("gone"))
+    for _ in range(2):
+        with pytest.raises(OperationalError):
+            recorder.write()
+        assert recorder.pending() == 2
+    assert recorder.write() == 2
+    assert ledger() == [(at(60), 1, Status.SUCCEEDED)] * 2
+    assert len(heard) == 1
+
+
+def test_an_answer_that_was_lost_after_the_commit_counts_once_I12(recorder, engine, monkeypatch):
+    failing(monkeypatch, OperationalError("connection lost"), after_writing=True)
+    with pytest.raises(OperationalError):
+        recorder.write()
+    recorder.write()
+    assert list(Job.objects.values_list("successes", "active_runs")) == [(1, 0)] * 2
+
+
+def test_one_end_that_cannot_be_stored_loses_its_texts_and_nobody_elses_P1(recorder, monkeypatch, caplog):
+    def is_bad(ends):
+        return len(ends) > 1 or (ends[0].run.job.name == "a" and ends[0].outcome.log == "said")
+
+    failing(monkeypatch, DataError("batch"), DataError("too long"), only=is_bad)
+    assert recorder.write() == 2
+    rows = {run.job.name: run for run in RunLog.objects.select_related("job")}
+    assert {run.status for run in rows.values()} == {Status.SUCCEEDED}
+    assert (rows["a"].result, rows["b"].result) == ("", "of b")
+    assert "too long" in rows["a"].error
+    assert "cannot be stored" in caplog.text
+
+
+def test_a_settled_batch_is_a_value_that_adds_up():
+    total = Settled(finished=[1], promised=1)
+    total += Settled(finished=[2], stale=[3], promised=2)
+    assert (total.finished, total.stale, total.promised) == ([1, 2], [3], 3)

@@ -1,0 +1,337 @@
+"""The spine end to end, with its threads, on a SQLite file: a job runs on time, and a stop leaves nothing behind."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from django.db import connections, transaction
+
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.context import current_run
+from scheduler.models import Instance, Job, RunLog, Status
+from scheduler.registry import Registry, register
+from scheduler.runtime import watchdog
+from scheduler.runtime.runner import Runner
+from scheduler.schedules import Every, Once
+from scheduler.signals import run_finished
+
+ALIAS = "spine"
+PATIENCE = 20.0
+
+
+class OnlySpine:
+    """Sends every query to the file."""
+
+    def db_for_read(self, model, **hints):
+        return ALIAS
+
+    db_for_write = db_for_read
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory, django_db_setup, django_db_blocker):
+    """A migrated file, made once and copied for each test."""
+    from django.core.management import call_command
+
+    path = tmp_path_factory.mktemp("spine") / "template.sqlite3"
+    with django_db_blocker.unblock(), on_file(path):
+        call_command("migrate", database=ALIAS, verbosity=0)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def database(template, tmp_path, settings, django_db_blocker):
+    path = tmp_path / "db.sqlite3"
+    path.write_bytes(template.read_bytes())
+    settings.DATABASE_ROUTERS = [OnlySpine()]
+    with django_db_blocker.unblock(), on_file(path):
+        yield
+
+
+@contextmanager
+def on_file(path) -> Iterator[None]:
+    default = connections.settings["default"]
+    connections.settings[ALIAS] = {
+        **default,
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(path),
+        "OPTIONS": {"timeout": 10},
+    }
+    try:
+        yield
+    finally:
+        connections[ALIAS].close()
+        del connections[ALIAS], connections.settings[ALIAS]
+
+
+@pytest.fixture
+def tasks():
+    return Registry()
+
+
+@pytest.fixture
+def ended():
+    """Counts the runs that ended: `ended.wait(3)` returns when three have."""
+    return EndedRuns()
+
+
+class EndedRuns:
+    def __init__(self):
+        self.names = []
+        self._changed = threading.Condition()
+        run_finished.connect(self._hear)
+
+    def _hear(self, job, **_):
+        with self._changed:
+            self.names.append(job.name)
+            self._changed.notify_all()
+
+    def wait(self, count):
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.names) >= count, PATIENCE), self.names
+
+
+@contextmanager
+def running(tasks, *, workers=4, settings=None, stop_within=PATIENCE) -> Iterator[Runner]:
+    if settings is not None:
+        settings.SCHEDULER_MAX_WORKERS = workers
+    runner = Runner("test", tasks=tasks)
+    runner.start()
+    try:
+        yield runner
+    finally:
+        runner.stop(stop_within)
+        assert nothing_is_held()
+
+
+def nothing_is_held():
+    """I18: no run is open, no job is busy, no instance is entered, no service thread lives."""
+    assert not RunLog.objects.filter(status=Status.RUNNING).exists()
+    assert not Job.objects.active().exists()
+    assert not Instance.objects.exists()
+    return True
+
+
+def soon(seconds=0.4):
+    return Once(SYSTEM_CLOCK.now() + timedelta(seconds=seconds))
+
+
+def test_a_job_runs_on_time_and_the_ledger_shows_it_I4(tasks, ended):
+    schedule = soon()
+    register("greet", schedule=schedule, into=tasks)(lambda: "hello")
+    with running(tasks):
+        ended.wait(1)
+    run = RunLog.objects.get()
+    assert (run.status, run.result, run.scheduled_for) == (Status.SUCCEEDED, "hello", schedule.at)
+    assert timedelta(0) <= run.lateness < timedelta(seconds=0.5)
+
+
+def test_an_interval_runs_once_per_slot_I1(tasks, ended):
+    register("beat", schedule=Every(seconds=1), into=tasks)(lambda: None)
+    with running(tasks):
+        ended.wait(2)
+    slots = list(RunLog.objects.order_by("scheduled_for").values_list("scheduled_for", flat=True))
+    assert slots[1] - slots[0] == timedelta(seconds=1)
+    assert len(set(slots)) == len(slots)
+
+
+def test_a_run_that_stops_when_asked_to_is_left_to_others_at_once_R3_I18(tasks):
+    started = threading.Event()
+
+    def polite():
+        started.set()
+        while not current_run().stop_requested:
+            threading.Event().wait(0.01)
+        current_run().check_stop()
+
+    register("polite", schedule=soon(), into=tasks)(polite)
+    with running(tasks):
+        assert started.wait(PATIENCE)
+    assert RunLog.objects.get(attempt=1).status == Status.LOST
+    assert RunLog.objects.get(attempt=2).status == Status.PENDING
+
+
+def test_a_run_that_does_not_stop_is_closed_as_lost_for_others_to_take_over_R2_I18(tasks):
+    started, let_go = threading.Event(), threading.Event()
+
+    def deaf():
+        started.set()
+        let_go.wait(PATIENCE)
+
+    register("deaf", schedule=soon(), into=tasks)(deaf)
+    with running(tasks, stop_within=0.2):
+        assert started.wait(PATIENCE)
+    assert RunLog.objects.get(attempt=1).status == Status.LOST
+    assert RunLog.objects.get(attempt=2).status == Status.PENDING
+    let_go.set()
+
+
+def test_a_stop_waits_for_a_run_to_end_and_writes_its_end_I18(tasks):
+    started = threading.Event()
+
+    def busy():
+        started.set()
+        while not current_run().stop_requested:
+            threading.Event().wait(0.01)
+        return "done"
+
+    register("busy", schedule=soon(0.2), into=tasks)(busy)
+    with running(tasks):
+        assert started.wait(PATIENCE)
+    run = RunLog.objects.get()
+    assert (run.status, run.result) == (Status.SUCCEEDED, "done")
+
+
+def test_claims_that_did_not_start_are_given_back_R1_I18(tasks, settings):
+    """A slot just ahead is claimed before its instant; a stop in between leaves no trace of it."""
+    settings.SCHEDULER_CLAIM_AHEAD = 5.0
+    schedule = soon(3)
+    register("later", schedule=schedule, into=tasks)(lambda: None)
+    runner = Runner("test", tasks=tasks)
+    claimed = threading.Event()
+    real = runner.executor.submit
+    runner.executor.submit = lambda one: (real(one), claimed.set())
+    runner.start()
+    assert claimed.wait(PATIENCE)
+    runner.stop(PATIENCE)
+    assert nothing_is_held()
+    assert not RunLog.objects.exists()
+    assert Job.objects.get().next_run_at == schedule.at
+
+
+def test_twenty_async_tasks_at_once_do_not_block_a_sync_one_X1(tasks, ended, settings):
+    waiting, sync_ran = set(), threading.Event()
+
+    async def patient():
+        waiting.add(current_run().job)
+        while not sync_ran.is_set():
+            await asyncio.sleep(0.01)
+
+    def sync_one():
+        sync_ran.set()
+
+    for number in range(20):
+        register(f"async{number}", schedule=soon(0.2), into=tasks)(patient)
+    register("sync", schedule=soon(1.0), into=tasks)(sync_one)
+    with running(tasks, workers=2, settings=settings):
+        ended.wait(21)
+    assert len(waiting) == 20
+    assert set(RunLog.objects.values_list("status", flat=True)) == {Status.SUCCEEDED}
+
+
+def test_the_number_of_threads_stays_the_same_M1(tasks, ended, settings):
+    for number in range(200):
+        register(f"short{number}", schedule=soon(0.2 + number % 4 * 0.2), into=tasks)(lambda: None)
+    counts = set()
+    with running(tasks, workers=3, settings=settings):
+        for done in range(20, 201, 20):
+            ended.wait(done)
+            counts.add(sum(thread.name.startswith("scheduler-worker") for thread in threading.enumerate()))
+    assert counts == {3}
+
+
+def test_a_thread_that_cannot_be_started_defers_the_run_M1(tasks, ended, settings, monkeypatch):
+    real, refused = threading.Thread.start, []
+
+    def start(thread):
+        if thread.name.startswith("scheduler-worker") and not refused:
+            refused.append(thread.name)
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    settings.SCHEDULER_POLL_SECONDS = 0.2
+    register("job", schedule=soon(), into=tasks)(lambda: None)
+    with running(tasks, workers=1, settings=settings):
+        ended.wait(1)
+    assert refused
+    assert RunLog.objects.get().status == Status.SUCCEEDED
+
+
+def test_what_kills_a_thread_elsewhere_is_a_failed_row_here_and_the_pool_goes_on_O1(tasks, ended, settings):
+    errors = [SystemExit(0), SystemExit("x"), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError()]
+    errors += [MemoryError(), RecursionError(), ExceptionGroup("g", [ValueError()])]
+
+    def raiser(error):
+        def task():
+            raise error
+
+        return task
+
+    for number, error in enumerate(errors):
+        register(f"bad{number}", schedule=soon(0.2), into=tasks)(raiser(error))
+    register("ninth", schedule=soon(0.5), into=tasks)(lambda: None)
+    with running(tasks, workers=1, settings=settings):
+        ended.wait(9)
+    assert RunLog.objects.filter(job__name__startswith="bad", status=Status.FAILED).count() == 8
+    assert RunLog.objects.get(job__name="ninth").status == Status.SUCCEEDED
+
+
+@pytest.mark.parametrize("how", ["atomic", "autocommit"])
+def test_a_transaction_left_open_is_rolled_back_and_the_next_task_is_clean_B5(how, tasks, ended, settings, caplog):
+    found = []
+
+    def leaves_open():
+        if how == "atomic":
+            transaction.atomic(using=ALIAS).__enter__()
+        else:
+            transaction.set_autocommit(False, using=ALIAS)
+        Job.objects.filter(name="next").update(description="half")
+
+    def next_one():
+        connection = connections[ALIAS]
+        found.append((connection.in_atomic_block, connection.get_autocommit()))
+
+    register("open", schedule=soon(0.2), into=tasks)(leaves_open)
+    register("next", schedule=soon(0.8), into=tasks)(next_one)
+    with running(tasks, workers=1, settings=settings):
+        ended.wait(2)
+    assert "left a transaction open" in caplog.text
+    assert found == [(False, True)]
+    assert Job.objects.get(name="next").description == ""
+    assert set(RunLog.objects.values_list("status", flat=True)) == {Status.SUCCEEDED}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_dispatcher_that_died_is_replaced_and_jobs_run_N1(tasks, ended, monkeypatch):
+    monkeypatch.setattr(watchdog, "LOOK_EVERY", 0.1)
+    register("job", schedule=soon(0.6), into=tasks)(lambda: None)
+    runner = Runner("test", tasks=tasks)
+    real, died = runner.dispatching._step, []
+
+    def dies_once():
+        if not died:
+            died.append(1)
+            raise SystemExit
+        return real()
+
+    runner.dispatching._step = dies_once
+    runner.start()
+    ended.wait(1)
+    runner.stop(PATIENCE)
+    assert runner.watchdog.restarts == 1
+    assert nothing_is_held()
+
+
+def test_a_change_by_this_process_is_seen_at_once_H1(tasks, ended):
+    register("job", schedule=Every(hours=1), into=tasks)(lambda: None)
+    with running(tasks) as runner:
+        planned = threading.Event()
+        real = runner.dispatcher.step
+
+        def step():
+            wait = real()
+            if Job.objects.filter(next_run_at__isnull=False).exists():
+                planned.set()
+            return wait
+
+        runner.dispatching._step = step
+        runner.dispatching.wake()
+        assert planned.wait(PATIENCE)
+        Job.objects.filter(name="job").update(schedule=soon(0.2))
+        ended.wait(1)
+    run = RunLog.objects.get()
+    assert run.lateness < timedelta(seconds=1)

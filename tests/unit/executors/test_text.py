@@ -1,0 +1,125 @@
+"""Texts of runs: every database takes them, none is too long, and none fails a run (P1, P2)."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.executors.text import clean, error_text, keep_head, keep_tail, result_text, storable
+
+LIMIT = 1000
+
+
+class Unshowable:
+    def __repr__(self):
+        raise ValueError("no")
+
+
+class Unsayable(Exception):
+    def __str__(self):
+        raise ValueError("no")
+
+
+@given(st.text(st.characters(), max_size=300))
+def test_a_cleaned_text_can_be_encoded_and_has_no_NUL_P2(text):
+    cleaned = clean(text)
+    cleaned.encode("utf-8")
+    assert "\x00" not in cleaned
+
+
+@pytest.mark.parametrize("text", ["", "plain", "ü 任务 😀"])
+def test_a_good_text_stays_as_it_is_P2(text):
+    assert clean(text) == text
+
+
+def test_lone_surrogates_stay_readable_P2():
+    assert clean("a\x00b \udce9 😀") == "a\ufffdb \\udce9 😀"
+
+
+@given(st.text(max_size=400), st.integers(100, 300))
+def test_a_cut_text_is_within_its_limit_and_says_how_much_is_gone(text, limit):
+    for cut in (keep_head, keep_tail):
+        kept = cut(text, limit)
+        assert len(kept) <= limit
+        if len(text) > limit:
+            assert f"{len(text) - limit} more characters" in kept
+
+
+def test_the_head_of_a_result_and_the_tail_of_a_traceback_are_kept():
+    text = "begin" + "x" * 5000 + "end"
+    assert keep_head(text, LIMIT).startswith("begin")
+    assert keep_tail(text, LIMIT).endswith("end")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        ("text", "text"),
+        (3, "3"),
+        ({"n": [1, None]}, '{"n": [1, null]}'),
+        ({1}, "{1}"),
+        (float("nan"), "nan"),
+        ({(1, 2): 3}, "{(1, 2): 3}"),
+        (Unshowable(), "<Unshowable that cannot be shown: ValueError>"),
+    ],
+)
+def test_a_result_has_a_stored_form_P1(value, text):
+    assert result_text(value, LIMIT) == text
+
+
+@pytest.mark.parametrize(
+    "make",
+    [threading.Lock, lambda: (n for n in "ab"), lambda: open(__file__), lambda: "x" * 10**6, object],  # noqa: PTH123, SIM115 - closed below
+)
+def test_any_other_result_is_shown_somehow_within_the_limit_P1(make):
+    value = make()
+    try:
+        assert 0 < len(result_text(value, LIMIT)) <= LIMIT
+    finally:
+        getattr(value, "close", lambda: None)()
+
+
+def test_a_list_that_contains_itself_is_shown_P1():
+    endless = []
+    endless.append(endless)
+    assert result_text(endless, LIMIT) == "[[...]]"
+
+
+def test_a_megabyte_of_error_is_cut_and_its_last_line_kept_P2():
+    try:
+        raise ValueError("a\x00b \udce9 😀 " + "x" * 10**6)
+    except ValueError as error:
+        text = error_text(error, LIMIT)
+    assert len(text) <= LIMIT
+    assert text.rstrip().endswith("xxx")
+
+
+def test_an_error_is_shown_with_its_traceback():
+    def task():
+        raise KeyError("order 7")
+
+    try:
+        task()
+    except KeyError as error:
+        text = error_text(error, LIMIT)
+    assert "in task" in text
+    assert text.rstrip().endswith("KeyError: 'order 7'")
+
+
+def test_an_error_whose_text_fails_is_still_named_P2():
+    assert "Unsayable" in error_text(Unsayable(), LIMIT)
+
+
+@pytest.mark.parametrize(
+    "value", [{"a": {1}}, {"a": float("nan")}, {"a": "x" * 70_000}, {"a": "\x00"}, {"a": "\udce9"}]
+)
+def test_a_state_no_database_keeps_is_dropped_with_a_warning_P1(value, caplog):
+    assert storable(value) is None
+    assert "not kept" in caplog.text
+
+
+@pytest.mark.parametrize("value", [{}, {"cursor": 5, "seen": ["ü", "😀"]}])
+def test_a_good_state_is_kept(value):
+    assert storable(value) == value

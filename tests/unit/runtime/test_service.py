@@ -1,0 +1,106 @@
+"""A service goes on whatever its step does, waits as told, and says little. Real threads, a clock that only jumps."""
+
+import logging
+import threading
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from django.db import OperationalError
+
+from scheduler.runtime.service import LOG_EVERY, RETRY_SECONDS, Service
+from scheduler.testing import ManualClock
+
+
+def run(steps):
+    """Run a service whose passes are `steps`: seconds to wait, or errors. Returns it and the instants of its passes."""
+    clock = ManualClock()
+    left, passes = list(steps), []
+
+    def step():
+        passes.append(clock.monotonic())
+        if not left:
+            service.stop()
+            return 0.0
+        outcome = left.pop(0)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome(service) if callable(outcome) else outcome
+
+    service = Service("dispatcher", step, clock)
+    service.start()
+    service._thread.join(10)
+    assert not service.is_alive()
+    return service, passes
+
+
+def waits(steps):
+    _, passes = run(steps)
+    return [round(later - before, 3) for before, later in pairwise(passes)]
+
+
+def test_it_waits_as_long_as_its_step_says():
+    assert waits([5.0, 0.0, 2.5]) == [5.0, 0.0, 2.5]
+
+
+def test_no_wait_is_longer_than_a_minute():
+    assert waits([1e9]) == [60.0]
+
+
+def test_a_wake_up_during_a_step_is_not_lost():
+    assert waits([lambda service: service.wake() or 30.0, 3.0]) == [0.0, 3.0]
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), OperationalError("gone away"), MemoryError(), RecursionError()])
+def test_it_survives_any_error_and_remembers_it_N1(error):
+    service, passes = run([1.0, error, 1.0])
+    assert len(passes) == 4
+    assert service.errors == 1
+    assert service.last_error.startswith(type(error).__name__)
+
+
+def test_errors_in_a_row_wait_longer_and_a_good_pass_starts_over_B1():
+    errors = [OperationalError("down")] * 8
+    assert waits([*errors, 1.0, errors[0]]) == [*RETRY_SECONDS, 5.0, 5.0, 1.0, 0.0]
+
+
+def test_a_single_error_is_not_worth_a_line(caplog):
+    run([OperationalError("an idle connection was dropped"), 1.0])
+    assert caplog.records == []
+
+
+def test_an_outage_is_logged_once_in_five_seconds_at_most_B1(caplog):
+    _, passes = run([OperationalError("down")] * 50)
+    lines = [record for record in caplog.records if record.action == "service_error"]
+    assert 1 < len(lines) <= passes[-1] / LOG_EVERY + 1
+    assert all(record.levelno == logging.ERROR for record in lines)
+    assert "dispatcher" in lines[0].getMessage().lower()
+
+
+def test_its_age_is_the_time_since_it_last_gave_a_sign_of_life():
+    clock = ManualClock()
+    service = Service("x", lambda: 0.0, clock)
+    clock.advance(timedelta(minutes=2))
+    assert service.age() == 120
+
+
+def test_a_replaced_thread_ends_at_its_next_look():
+    """The watchdog starts a new thread beside one that hangs; the old one must not go on as a second loop."""
+    threads, ended = [], threading.Event()
+
+    def step():
+        threads.append(threading.current_thread())
+        if len(threads) == 1:
+            service.start()
+        else:
+            service.stop()
+            ended.set()
+        return 0.0
+
+    service = Service("x", step, ManualClock())
+    service.start()
+    assert ended.wait(10)
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert len(set(threads)) == len(threads) == 2

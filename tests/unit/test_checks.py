@@ -1,0 +1,56 @@
+"""System checks: each finds its fault, names it and the way out, and is silent on a healthy project."""
+
+import pytest
+from django.core.checks import run_checks
+from django.test import override_settings
+
+from scheduler import checks
+from scheduler.registry import registry
+
+
+def found(prefix="scheduler."):
+    return {message.id: message for message in run_checks() if (message.id or "").startswith(prefix)}
+
+
+def test_a_healthy_project_has_nothing_to_say():
+    assert found() == {}
+
+
+@pytest.mark.parametrize("value", [0, -1, "abc"])
+def test_E001_a_setting_with_a_wrong_value_U1(value):
+    with override_settings(SCHEDULER_POLL_SECONDS=value):
+        message = found()["scheduler.E001"]
+    assert "SCHEDULER_POLL_SECONDS" in message.msg
+    assert message.hint
+
+
+def test_W001_a_setting_nobody_reads_with_a_near_name():
+    with override_settings(SCHEDULER_POLL_SECOND=5):
+        message = found()["scheduler.W001"]
+    assert "SCHEDULER_POLL_SECOND " in message.msg
+    assert message.hint == "Did you mean SCHEDULER_POLL_SECONDS?"
+
+
+def test_E002_a_tasks_module_that_cannot_be_imported_I2(monkeypatch):
+    monkeypatch.setitem(registry.failures, "app.tasks", "ImportError: no reports")
+    message = found()["scheduler.E002"]
+    assert "app.tasks" in message.msg
+    assert "no reports" in message.msg
+
+
+def test_W002_a_neighbour_with_the_same_top_level_package(monkeypatch):
+    monkeypatch.setattr(checks, "_neighbours", lambda: ["django-tasks-scheduler"])
+    assert "django-tasks-scheduler" in found()["scheduler.W002"].msg
+
+
+def test_E003_a_lease_that_one_late_heartbeat_would_break():
+    with override_settings(SCHEDULER_HEARTBEAT_SECONDS=30, SCHEDULER_INSTANCE_TTL_SECONDS=60):
+        assert "three times" in found()["scheduler.E003"].msg
+    with override_settings(SCHEDULER_HEARTBEAT_SECONDS=20, SCHEDULER_INSTANCE_TTL_SECONDS=60):
+        assert "scheduler.E003" not in found()
+
+
+def test_wrong_settings_are_one_error_each_and_no_traceback():
+    with override_settings(SCHEDULER_HEARTBEAT_SECONDS="x", SCHEDULER_INSTANCE_TTL_SECONDS="y"):
+        messages = [message for message in run_checks() if message.id == "scheduler.E001"]
+    assert len(messages) == 2

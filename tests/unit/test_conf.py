@@ -1,0 +1,62 @@
+"""Settings: every default keeps its own rule, wrong values are named, overrides work at once."""
+
+import pytest
+from django.test import override_settings
+
+from scheduler.conf import SETTINGS, Conf, conf
+from scheduler.exceptions import ConfigurationError
+
+WRONG = {
+    "ENABLED": ["yes", 1, None],
+    "AUTODISCOVER_MODULES": ["tasks", [1], None],
+    "MAX_WORKERS": [0, -1, 1001, 2.5, True, "4"],
+    "POLL_SECONDS": [0, -1, 61, "abc", True],
+    "CLAIM_AHEAD": [-0.1, 5.1, None],
+    "HEARTBEAT_SECONDS": [0, 4000, float("nan")],
+    "INSTANCE_TTL_SECONDS": [0.4, 10**6],
+    "SHUTDOWN_SECONDS": [-1, float("inf")],
+    "MIN_INTERVAL": [0, -5],
+    "MAX_LOG_CHARS": [99, 10**8, 1000.0],
+    "HEALTH_TOKEN": [None, 5],
+}
+"""Values that each setting refuses (U1: a wrong setting is refused, not obeyed)."""
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_every_default_keeps_its_own_rule_and_has_a_meaning(name):
+    setting = SETTINGS[name]
+    assert setting.rule(setting.default)
+    assert setting.meaning.endswith(".")
+    assert setting.must
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in WRONG for value in WRONG[name]])
+def test_a_wrong_value_is_named_with_what_it_must_be(name, value):
+    with (
+        override_settings(**{f"SCHEDULER_{name}": value}),
+        pytest.raises(ConfigurationError, match=f"SCHEDULER_{name} is .*must be"),
+    ):
+        getattr(conf, name)
+
+
+def test_an_override_works_at_once_and_ends():
+    with override_settings(SCHEDULER_POLL_SECONDS=1.5):
+        assert conf.POLL_SECONDS == 1.5
+    assert conf.POLL_SECONDS == 5.0
+
+
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("ENABLED", True),
+        ("MAX_WORKERS", 4),
+        ("POLL_SECONDS", 5.0),
+        ("CLAIM_AHEAD", 0.25),
+        ("HEARTBEAT_SECONDS", 10.0),
+        ("INSTANCE_TTL_SECONDS", 60.0),
+        ("SHUTDOWN_SECONDS", 30.0),
+        ("MIN_INTERVAL", 1.0),
+    ],
+)
+def test_the_defaults_are_those_of_the_design(name, default):
+    assert getattr(Conf, name) == default

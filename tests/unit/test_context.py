@@ -1,0 +1,61 @@
+"""What a task can know and say about its run."""
+
+import pytest
+
+from scheduler.context import LogLines, RunContext, RunStopped, _current, current_run
+from tests.factories import T0
+
+
+@pytest.fixture
+def context():
+    return RunContext(
+        run_id=1, job="digest", task="digest", scheduled_for=T0, attempt=2, trigger="retry", fencing_token=7
+    )
+
+
+def test_outside_a_run_there_is_none():
+    assert current_run() is None
+
+
+def test_inside_a_run_it_is_found_and_afterwards_gone(context):
+    token = _current.set(context)
+    assert current_run() is context
+    _current.reset(token)
+    assert current_run() is None
+
+
+def test_the_idempotency_key_is_the_same_for_every_attempt_of_a_slot(context):
+    other = RunContext(
+        run_id=9, job="digest", task="digest", scheduled_for=T0, attempt=1, trigger="schedule", fencing_token=3
+    )
+    assert context.idempotency_key == other.idempotency_key == "digest:2026-03-02T12:00:00+00:00"
+
+
+def test_a_stop_request_is_seen_and_can_end_the_task(context):
+    context.check_stop()
+    context.request_stop()
+    assert context.stop_requested
+    with pytest.raises(RunStopped):
+        context.check_stop()
+
+
+def test_totals_add_up_by_name(context):
+    context.totals(copied=1, errors=0)
+    context.totals(copied=5)
+    assert context._totals == {"copied": 5, "errors": 0}
+
+
+def test_a_log_keeps_its_newest_lines_within_its_limit():
+    log = LogLines(100)
+    for number in range(50):
+        log.append(f"line {number:03}")
+    text = log.text()
+    assert text.startswith("… 39 earlier lines dropped …\n")
+    assert text.endswith("line 049")
+    assert text.count("\n") == 11
+
+
+def test_a_log_keeps_its_last_line_however_long():
+    log = LogLines(10)
+    log.append("x" * 99)
+    assert log.text() == "x" * 99

@@ -1,0 +1,191 @@
+"""@register: plain functions stay plain, and what is wrong fails at import with the place named."""
+
+from functools import partial
+
+import pytest
+
+from scheduler.exceptions import ConfigurationError, DuplicateTask, InvalidOption, InvalidSchedule, UnknownTask
+from scheduler.registry import NAME_LENGTH, Registry, Task, did_you_mean, register
+from scheduler.schedules import Cron, DailyAt, Every, Manual
+
+HERE = __file__
+
+
+def work():
+    """Does the work.
+
+    And more.
+    """
+    return 42
+
+
+@pytest.fixture
+def tasks():
+    return Registry()
+
+
+def test_a_task_stays_a_plain_callable(tasks):
+    assert register("work", schedule=Every(60), into=tasks)(work) is work
+    assert work() == 42
+
+
+def test_a_task_knows_its_name_schedule_place_and_description(tasks):
+    register("work", schedule="daily at 03:00", kwargs={"n": 1}, retries=2, into=tasks)(work)
+    task = tasks.get("work")
+    assert (task.name, task.function, task.schedule) == ("work", work, DailyAt(hour=3))
+    assert (task.kwargs, task.policy.retries, task.description) == ({"n": 1}, 2, "Does the work.")
+    assert task.place.startswith(f"{HERE}:")
+    assert task.module == __name__
+
+
+def test_without_a_name_the_dotted_path_is_the_name(tasks):
+    register(into=tasks)(work)
+    assert tasks.names() == [f"{__name__}.work"]
+
+
+def test_without_a_schedule_a_task_runs_by_hand_only(tasks):
+    register("work", into=tasks)(work)
+    assert tasks.get("work").schedule == Manual()
+
+
+def test_a_schedule_may_be_written_in_any_form(tasks):
+    for number, schedule in enumerate(
+        [Cron("0 9 * * 1-5"), "cron 0 9 * * 1-5", {"type": "cron", "expression": "0 9 * * 1-5"}]
+    ):
+        register(f"work{number}", schedule=schedule, into=tasks)(work)
+    assert len({task.schedule for task in tasks}) == 1
+
+
+def test_two_functions_under_one_name_fail_and_both_places_are_named_Q1(tasks):
+    register("work", into=tasks)(work)
+    first = tasks.get("work").place
+    with pytest.raises(DuplicateTask) as caught:
+        register("work", into=tasks)(lambda: None)
+    assert first in str(caught.value)
+    assert str(caught.value).count(HERE) == 2
+
+
+def test_the_same_function_again_is_no_error(tasks):
+    for _ in range(2):
+        register("work", into=tasks)(work)
+    assert len(tasks) == 1
+
+
+def test_one_file_imported_under_two_module_names_is_one_task_Q1(tasks, tmp_path):
+    path = tmp_path / "tasks.py"
+    path.write_text("def job():\n    return 1\n")
+    for module in ("app.tasks", "tasks"):
+        namespace = {"__name__": module}
+        exec(compile(path.read_text(), str(path), "exec"), namespace)
+        register("job", into=tasks)(namespace["job"])
+    assert len(tasks) == 1
+
+
+def test_two_closures_of_one_factory_are_two_functions(tasks):
+    def make(n):
+        return lambda: n
+
+    register("work", into=tasks)(make(1))
+    with pytest.raises(DuplicateTask):
+        register("work", into=tasks)(make(2))
+
+
+def test_a_partial_of_the_same_function_is_the_same_task(tasks):
+    register("work", into=tasks)(partial(work))
+    register("work", into=tasks)(partial(work))
+    assert len(tasks) == 1
+
+
+def test_two_apps_may_each_have_a_function_of_one_name_Q1(tasks):
+    for app in ("one", "two"):
+        namespace = {"__name__": f"{app}.tasks"}
+        exec(compile("def my_job(): pass", f"{app}/tasks.py", "exec"), namespace)
+        register(into=tasks)(namespace["my_job"])
+    assert tasks.names() == ["one.tasks.my_job", "two.tasks.my_job"]
+
+
+@pytest.mark.parametrize("name", ["a" * NAME_LENGTH, "ü 任务", "a/b?c=%2F", "<img src=x onerror=alert(1)>"])
+def test_long_and_odd_names_are_accepted_Q1(name, tasks):
+    register(name, into=tasks)(work)
+    assert tasks.names() == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a" * 256, "256 characters; at most 255"),
+        ("", "non-empty"),
+        ("   ", "non-empty"),
+        (" a", "blank ends"),
+        ("a\n", "blank ends"),
+        ("a\x00b", "unprintable"),
+        ("a\nb", "unprintable"),
+        (5, "non-empty string"),
+    ],
+)
+def test_a_bad_name_is_refused_at_import_with_its_place_Q1(name, text, tasks):
+    with pytest.raises(InvalidOption, match=text) as caught:
+        register(name, into=tasks)(work)
+    assert f"{HERE}:" in str(caught.value)
+    assert len(tasks) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"schedule": "cron 61 * * * *"}, InvalidSchedule, "minute"),
+        ({"schedule": "cron 0 0 31 2 *"}, InvalidSchedule, "never"),
+        ({"schedule": 5}, ConfigurationError, "5"),
+        ({"overlaps": "skip"}, InvalidOption, "Did you mean 'overlap'"),
+        ({"retries": "many"}, InvalidOption, "retries is 'many'"),
+    ],
+)
+def test_a_wrong_schedule_or_option_fails_with_task_and_place(options, error, text, tasks):
+    with pytest.raises(error, match=text) as caught:
+        register("work", into=tasks, **options)(work)
+    assert str(caught.value).startswith(f"Task 'work' at {HERE}:")
+    assert len(tasks) == 0
+
+
+def test_a_field_of_a_wrong_schedule_is_still_known_after_the_place_was_added(tasks):
+    with pytest.raises(InvalidSchedule) as caught:
+        register("work", schedule="cron 61 * * * *", into=tasks)(work)
+    assert caught.value.field == "minute"
+
+
+@pytest.mark.parametrize("missing_brackets", [lambda: register(work), lambda: register("x")(5)])
+def test_register_without_brackets_says_how_to_write_it(missing_brackets):
+    with pytest.raises(InvalidOption, match=r'@register\("name"\)'):
+        missing_brackets()
+
+
+def test_an_unknown_task_gets_near_names(tasks):
+    register("digest", into=tasks)(work)
+    with pytest.raises(UnknownTask, match="Did you mean 'digest'"):
+        tasks.get("digets")
+    assert tasks.find("digets") is None
+
+
+def test_near_names_are_at_most_three_and_empty_when_nothing_is_near():
+    assert did_you_mean("xyz", ["alpha"]) == ""
+    assert did_you_mean("job0", [f"job{n}" for n in range(9)]).count("'") == 6
+
+
+def test_tasks_are_listed_by_name_and_can_be_forgotten(tasks):
+    for name in "ba":
+        register(name, into=tasks)(work)
+    assert [task.name for task in tasks] == tasks.names() == ["a", "b"]
+    tasks.remove("a")
+    assert "a" not in tasks
+
+
+def test_why_a_task_is_missing(tasks):
+    tasks.failures["app.tasks"] = "ImportError: x"
+    assert tasks.why_missing("a", "app.tasks") == "app.tasks could not be imported: ImportError: x"
+    assert "'b'" in tasks.why_missing("b", "other.tasks")
+
+
+def test_tasks_are_frozen_values():
+    task = Task(name="a", function=work)
+    with pytest.raises(AttributeError):
+        task.name = "b"

@@ -14,6 +14,7 @@ from django.views.decorators.cache import never_cache
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
+from scheduler.engine.limits import full_groups
 from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog
 from scheduler.runtime import local, startup
 
@@ -99,7 +100,8 @@ def _instances(now: datetime) -> list[dict[str, Any]]:
 
 def _jobs(now: datetime) -> dict[str, Any]:
     paused = set(Group.objects.paused().values_list("name", flat=True))
-    late = Job.objects.overdue(now - OVERDUE_AFTER).exclude(group__in=paused)
+    full = full_groups(Engine())  # their jobs wait by design
+    late = Job.objects.overdue(now - OVERDUE_AFTER).exclude(group__in=paused | full)
     overdue = None if EVERYTHING in paused else late.values_list("name", "next_start_at").first()
     counts = Job.objects.aggregate(
         total=Count("pk"),

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Any
 
 from django.db import IntegrityError
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.decide import Decision, decide, may_run, start, step_over
@@ -16,7 +15,7 @@ from scheduler.engine.mark import ask_to_stop
 from scheduler.engine.write import LostRace, insert_runs, locked, update_rows, write_transaction
 from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.models.fields import Unreadable
-from scheduler.policy.overlap import is_free
+from scheduler.policy.overlap import Overlap, is_free
 
 CLAIM_COLUMNS = (
     "version",
@@ -65,9 +64,8 @@ def _claim(engine: Engine, due: QuerySet[Job], now: datetime, limit: int, decide
         with write_transaction(engine.using):
             limits = read_limits(engine)
             jobs = list(locked(limits.open_jobs(due), skip_locked=True)[:limit])
-            seen = {job.pk: (job.token, job.next_start_at) for job in jobs}
             decisions = [decision for job in jobs if not (decision := decide(engine, job, now, limits)).waits]
-            _write_jobs(engine, [decision.job for decision in decisions], seen, "token", "next_start_at")
+            _write_jobs(engine, [decision.job for decision in decisions])
             insert_runs(engine.using, [row for decision in decisions for row in decision.rows])
             stopped = ask_to_stop(engine, [decision.job.pk for decision in decisions if decision.replaces], now)
     except LostRace:
@@ -105,16 +103,15 @@ def claim_waiting(engine: Engine, now: datetime, *, ahead: timedelta, limit: int
     try:
         with write_transaction(engine.using):
             limits = read_limits(engine)
-            runs = _lock_waiting_runs(engine, now + ahead, limit, run_id)
+            runs = _lock_waiting_runs(engine, limits, now + ahead, limit, run_id)
             jobs = _lock_jobs(engine, {run.job_id for run in runs})
-            seen = {job.pk: (job.token,) for job in jobs.values()}
             for run in runs:
                 if run.job_id in jobs:
                     run.job = jobs[run.job_id]
                     _take(engine, run, now, limits)
             decided = [run for run in runs if run.status != Status.PENDING]
             _write_runs(engine, decided)
-            _write_jobs(engine, [jobs[pk] for pk in sorted({run.job_id for run in decided})], seen, "token")
+            _write_jobs(engine, [jobs[pk] for pk in sorted({run.job_id for run in decided})])
     except LostRace:
         engine.lost_races += 1
         return Claims()
@@ -122,8 +119,13 @@ def claim_waiting(engine: Engine, now: datetime, *, ahead: timedelta, limit: int
     return Claims(runs=started, looked_at=len(decided))
 
 
-def _lock_waiting_runs(engine: Engine, horizon: datetime, limit: int, run_id: int | None) -> list[RunLog]:
+def _lock_waiting_runs(
+    engine: Engine, limits: Limits, horizon: datetime, limit: int, run_id: int | None
+) -> list[RunLog]:
+    """Lock attempts that can start, by all that the database can tell: those that cannot must not crowd them out."""
     ready = RunLog.objects.using(engine.using).ready(horizon)
+    ready = ready.filter(Q(job__active_runs=0) | Q(job__policy__contains=f'"{Overlap.ALLOW}"'))
+    ready = ready.exclude(job__group__in=limits.full()).exclude(job__task__in=engine.foreign_tasks)
     if run_id is not None:
         ready = ready.filter(pk=run_id)
     return list(locked(ready, skip_locked=True)[:limit])
@@ -137,7 +139,10 @@ def _lock_jobs(engine: Engine, ids: Iterable[int]) -> dict[int, Job]:
 def _take(engine: Engine, run: RunLog, now: datetime, limits: Limits) -> None:
     """Start a promised attempt, cancel it when its job was stopped since, or leave it until the job is free."""
     job = run.job
-    if engine.registry.find(job.task) is None or isinstance(job.policy, Unreadable):
+    if engine.registry.find(job.task) is None:
+        engine.foreign_tasks.add(job.task)
+        return
+    if isinstance(job.policy, Unreadable):
         return
     if run.trigger in COUNTED and not may_run(job):
         run.status, run.due_at, run.finished_at = Status.CANCELLED, None, now
@@ -155,12 +160,12 @@ def _is_admitted(job: Job, run: RunLog, limits: Limits) -> bool:
     return not stopped and limits.admits(job)
 
 
-def _write_jobs(engine: Engine, jobs: list[Job], seen: dict[int, tuple[Any, ...]], *conditions: str) -> None:
-    """Write what was decided, on condition that the job still is as it was seen."""
+def _write_jobs(engine: Engine, jobs: list[Job]) -> None:
+    """Write what was decided, on condition that nobody changed the job since it was read."""
     for job in jobs:
         job.version += 1
-    rows = ((*values_of(job), job.pk, *seen[job.pk]) for job in jobs)
-    update_rows(engine.using, Job, CLAIM_COLUMNS, ("id", *conditions), rows)
+    rows = ((*values_of(job), job.pk, job.version - 1) for job in jobs)
+    update_rows(engine.using, Job, CLAIM_COLUMNS, ("id", "version"), rows)
 
 
 def _write_runs(engine: Engine, runs: list[RunLog]) -> None:

@@ -63,9 +63,16 @@ def _decide(engine: Engine, decision: Decision, now: datetime, limits: Limits) -
 
 
 def step_over(engine: Engine, job: Job, now: datetime, limits: Limits) -> Decision:
-    """Go past slots that the ledger has already decided (a restored backup, a clock that was set back)."""
-    job.last_slot = misfire.latest_slot(schedule_of(job), job.next_run_at or now, now)
-    replan(job, now)
+    """Go past slots that the ledger has already decided (a restored backup, a clock that was set back).
+
+    An interval goes on within one interval, off its grid: behind it every slot may be decided for a long time.
+    """
+    schedule = schedule_of(job)
+    job.last_slot = misfire.latest_slot(schedule, job.next_run_at or now, now)
+    if schedule.period is not None:
+        set_next(job, now + schedule.period)
+    else:
+        replan(job, now)
     return Decision(job)
 
 

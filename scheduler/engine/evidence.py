@@ -68,7 +68,7 @@ class Evidence:
     def slot(self) -> datetime | None:
         """The slot that is meant: the schedule's, else one that the ledger holds from another schedule."""
         planned = self._planned_slot()
-        recorded = [run.scheduled_for for run in self._rows]
+        recorded: list[datetime] = [run.scheduled_for for run in self._rows]
         if planned in recorded or (planned and self.covering) or not recorded:
             return planned
         return recorded[0]

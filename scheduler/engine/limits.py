@@ -36,8 +36,12 @@ class Limits:
         """Leave out the jobs whose groups take no run now, so that they do not crowd out the others."""
         if EVERYTHING in self.paused:
             return jobs.none()
-        shut = self.paused | {name for name, places in self.places.items() if places <= 0}
+        shut = self.paused | self.full()
         return jobs.exclude(group__in=shut) if shut else jobs
+
+    def full(self) -> set[str]:
+        """Return the groups without a free place."""
+        return {name for name, places in self.places.items() if places <= 0}
 
 
 def read_limits(engine: Engine) -> Limits:
@@ -60,6 +64,12 @@ def living_by_group(engine: Engine, names: Iterable[str]) -> Counter[str]:
     """Count the living runs of groups from the runs themselves, so that a crash cannot leave a wrong count."""
     living = RunLog.objects.using(engine.using).living().filter(job__group__in=list(names))
     return Counter(dict(living.values_list("job__group").annotate(Count("pk")).order_by()))
+
+
+def full_groups(engine: Engine) -> set[str]:
+    """Return the limited groups that have as many living runs as they may."""
+    living = living_by_group(engine, conf.GROUPS) if conf.GROUPS else Counter()
+    return {name for name, most in conf.GROUPS.items() if living[name] >= most}
 
 
 def ensure_groups(engine: Engine) -> None:

@@ -7,7 +7,7 @@ from scheduler.engine.outcome import NO_TIME, Outcome, Settled
 from scheduler.engine.plan import plan_probe, policy_of, schedule_of, set_next
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
-from scheduler.policy import MAX_LOST_ATTEMPTS, Misfire, OnLost, breaker, overlap
+from scheduler.policy import MAX_LOST_ATTEMPTS, OnLost, breaker, overlap
 from scheduler.policy.misfire import RESOLUTION, latest_slot
 from scheduler.schedules import AfterJobs
 
@@ -23,7 +23,7 @@ COUNTERS = {
 
 def settle(run: RunLog, outcome: Outcome, settled: Settled) -> list[RunLog]:
     """Close a run and bring its job up to date; returns the rows that follow: skipped slots, promised attempts."""
-    outcome = _final(run, outcome)
+    outcome, claimed_for = _final(run, outcome), run.started_at
     _close(run, outcome)
     job = run.job
     job.active_runs -= 1
@@ -33,7 +33,7 @@ def settle(run: RunLog, outcome: Outcome, settled: Settled) -> list[RunLog]:
         if run.trigger in COUNTED:
             _judge_breaker(run, outcome, settled)
         follow_ups += _next_attempt(run, outcome)
-        follow_ups += _plan_on(run, outcome)
+        follow_ups += _plan_on(run, outcome, claimed_for or outcome.started_at)
     except (ConfigurationError, ValueError, OverflowError) as error:
         job.next_run_at = job.next_start_at = None
         job.problem = str(error)
@@ -126,8 +126,8 @@ def _next_attempt(run: RunLog, outcome: Outcome) -> list[RunLog]:
     ]
 
 
-def _plan_on(run: RunLog, outcome: Outcome) -> list[RunLog]:
-    """Plan the next start, and write off the slots that passed while the run lived."""
+def _plan_on(run: RunLog, outcome: Outcome, claimed_for: datetime) -> list[RunLog]:
+    """Plan the next start, and write off the slots that passed while the run lived, from `claimed_for` on."""
     job = run.job
     if job.next_start_at == UNPLANNED or not job.enabled or job.paused_at or job.orphaned_at or job.problem:
         return []
@@ -144,20 +144,20 @@ def _plan_on(run: RunLog, outcome: Outcome) -> list[RunLog]:
         # Nothing was alive to run the slots since: the misfire policy decides on them, not the overlap policy.
         set_next(job, job.next_run_at)
         return []
-    skipped = _skip_passed(job, outcome.finished_at) if _overlapped(run, outcome) else []
+    skipped = _skip_passed(job, outcome.finished_at) if _overlapped(job, claimed_for) else []
     set_next(job, job.next_run_at, not_before=_earliest_start(run, outcome))
     return skipped
 
 
-def _overlapped(run: RunLog, outcome: Outcome) -> bool:
-    """Whether the run kept other slots of the job from starting, and they shall not follow it.
+def _overlapped(job: Job, claimed_for: datetime) -> bool:
+    """Whether a run kept other slots of the job from starting, and they shall not follow it.
 
-    Slots older than the run are being caught up, one after the other: the misfire policy decides on them.
+    A slot that was due before the run began (it is being caught up, or a run by hand came first) was not kept by it:
+    the misfire policy decides on that one and those after it.
     """
-    job, policy = run.job, policy_of(run.job)
-    if policy.misfire is Misfire.RUN_ALL and job.next_run_at and job.next_run_at <= outcome.started_at:
+    if job.next_run_at and job.next_run_at <= claimed_for:
         return False
-    return job.next_start_at is None and not overlap.queues(policy.overlap)
+    return job.next_start_at is None and not overlap.queues(policy_of(job).overlap)
 
 
 def _earliest_start(run: RunLog, outcome: Outcome) -> datetime:

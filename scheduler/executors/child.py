@@ -4,16 +4,13 @@ Nothing of the project is imported before the request has been read, because the
 """
 
 import contextlib
-import faulthandler
 import io
 import json
 import os
-import select
-import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -21,13 +18,11 @@ from typing import TYPE_CHECKING, Any
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.context import LogLines, RunContext
 from scheduler.executors import wire
+from scheduler.executors.child_watch import StopWish, catch_sigterm, die_with_parent, say_where_it_crashed, watch_parent
 
 if TYPE_CHECKING:
     from scheduler.engine.base import Claimed
     from scheduler.registry import Task
-
-LOOK_FOR_PARENT = 1.0
-"""Seconds between two looks at who the parent is; its end is usually seen at once, on the control pipe."""
 
 
 class Reports:
@@ -54,7 +49,7 @@ class Reports:
 
 
 class SentLines(LogLines):
-    """Log lines go to the parent at once, so that the last ones before a crash are known; it keeps them."""
+    """Log lines go to the parent at once, so that the last ones before a crash are known; the parent keeps them."""
 
     __slots__ = ("_reports",)
 
@@ -85,30 +80,6 @@ class ChildContext(RunContext):
         return self.log._reports
 
 
-class StopWish:
-    """The parent's wish that the run ends; it may come before there is a run."""
-
-    def __init__(self) -> None:
-        self._reason = ""
-        self._context: RunContext | None = None
-
-    def express(self, reason: str) -> None:
-        """Ask the run to stop; `reason` is one of `RunContext.stop_reason`."""
-        self._reason = reason
-        self._tell()
-
-    def address(self, context: RunContext) -> None:
-        """Say which run is meant."""
-        self._context = context
-        self._tell()
-
-    def _tell(self) -> None:
-        # Two threads may get here at once, one from each side: telling twice does no harm.
-        if self._context is not None and self._reason:
-            self._context.timed_out = self._reason == "timeout"
-            self._context.request_stop(self._reason)
-
-
 def main(control: int, lifeline: int, events: int, console_out: int, console_err: int) -> None:
     """Run one run. The arguments are inherited descriptors: the request, and later the reason to stop, come by
     `control`; `lifeline` is open as long as the parent lives; reports go out by `events`; the other two are the
@@ -116,15 +87,15 @@ def main(control: int, lifeline: int, events: int, console_out: int, console_err
     """
     for fd in (control, lifeline, events, console_out, console_err):
         os.set_inheritable(fd, False)
-    stop, sigterm = StopWish(), _catch_sigterm()
-    watch = threading.Thread(target=_watch, args=(lifeline, sigterm, control, stop), daemon=True)
-    watch.name = "scheduler-parent-watch"
+    stop, sigterm = StopWish(), catch_sigterm()
+    watcher = threading.Thread(target=watch_parent, args=(lifeline, sigterm, control, stop), daemon=True)
+    watcher.name = "scheduler-parent-watch"
     request, reason = _read_request(control)
     if reason:
         stop.express(reason)
-    watch.start()
-    _die_with_parent(lifeline)
-    _say_where_it_crashed()
+    watcher.start()
+    die_with_parent(lifeline)
+    say_where_it_crashed()
     reports = Reports(events)
     try:
         with _on_console(console_out, console_err):
@@ -227,78 +198,6 @@ def _on_console(out: int, err: int) -> Iterator[None]:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
-
-
-def _say_where_it_crashed() -> None:
-    """Print the stacks of all threads before a crash kills, and on SIGQUIT (as a JVM does): a timeout asks for it."""
-    faulthandler.enable(2)
-    faulthandler.register(signal.SIGQUIT, 2)
-
-
-def _catch_sigterm() -> int:
-    """Turn SIGTERM into a byte on a pipe: an Event cannot be set by a handler that may have interrupted its lock."""
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-
-    def handle(*_: object) -> None:
-        with contextlib.suppress(BlockingIOError):
-            os.write(writing, b"!")
-
-    signal.signal(signal.SIGTERM, handle)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the mask of the parent's thread came along
-    _spare_forks(handle)
-    return reading
-
-
-def _spare_forks(handle: Callable[..., None]) -> None:
-    """Let SIGTERM kill the forks of the task (multiprocessing relies on it); they would inherit our handler.
-
-    The signal is held back around the fork: one that comes before the handler is gone would be swallowed.
-    """
-    masks: dict[int, set[Any]] = {}
-
-    def before() -> None:
-        masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-
-    def after() -> None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, masks.pop(threading.get_ident()))
-
-    def after_in_fork() -> None:
-        if signal.getsignal(signal.SIGTERM) is handle:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        after()
-
-    os.register_at_fork(before=before, after_in_parent=after, after_in_child=after_in_fork)
-
-
-def _watch(lifeline: int, sigterm: int, control: int, stop: StopWish) -> None:
-    """Pass on the wish to stop; kill this process and its descendants when the parent is gone."""
-    parent = os.getppid()
-    watched = [lifeline, sigterm, control]
-    while True:
-        readable, _, _ = select.select(watched, [], [], LOOK_FOR_PARENT)
-        # A fork of the parent may hold the pipe open; then the new parent of this process tells.
-        if lifeline in readable or os.getppid() != parent:
-            os.killpg(os.getpgrp(), signal.SIGKILL)
-        if readable:
-            # The parent sends its reason before the signal; without one, somebody else sent the signal.
-            told, _, _ = select.select([control], [], [], 0)
-            stop.express((os.read(control, 4096).decode().strip() if told else "") or "cancelled")
-            watched = [lifeline]
-
-
-def _die_with_parent(lifeline: int) -> None:
-    """Have the kernel kill the process group when the parent's end of the pipe closes, without any help of ours.
-
-    The watching thread cannot do it while C code holds the interpreter (a regular expression that never ends, say).
-    """
-    if sys.platform == "linux":
-        import fcntl
-
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-            fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
-            fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,9 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any
 
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+
 from scheduler.clock import Clock
 from scheduler.conf import conf
 from scheduler.context import LogLines, Postpone, RunContext, RunStopped, _current
@@ -67,6 +70,13 @@ def invoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
 async def ainvoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
     """Run an async task on the running loop. Never raises."""
     started_at = max(clock.now(), claimed.start_at)
+    try:
+        return await _ainvoke(claimed, context, clock, started_at)
+    finally:
+        await sync_to_async(close_old_connections)()  # those of the thread in which Django's async ORM works
+
+
+async def _ainvoke(claimed: Claimed, context: RunContext, clock: Clock, started_at: datetime) -> Outcome:
     with _current_run(context):
         run_started.send_robust(Claimed, run=context)
         try:
@@ -135,11 +145,11 @@ def _failed(context: RunContext, error: BaseException, started_at: datetime, clo
         text = f"Timed out; it then ended with:\n{error_text(error, conf.MAX_LOG_CHARS)}"
         return _outcome(context, Status.TIMED_OUT, started_at, clock, error=text[: conf.MAX_LOG_CHARS])
     if context.stop_requested and isinstance(error, RunStopped | asyncio.CancelledError):
-        return _stopped(context, started_at, clock)
+        return stopped(context, started_at, clock)
     return _outcome(context, Status.FAILED, started_at, clock, error=error_text(error, conf.MAX_LOG_CHARS))
 
 
-def _stopped(context: RunContext, started_at: datetime, clock: Clock) -> Outcome:
+def stopped(context: RunContext, started_at: datetime, clock: Clock) -> Outcome:
     """A run that stopped for the sake of its process is lost like one that did not: its slot may be run again."""
     if context.stop_reason not in ("shutdown", "lease"):
         reason = f"stopped when asked to: {context.stop_reason}"

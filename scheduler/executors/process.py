@@ -9,12 +9,11 @@ from datetime import timedelta
 from typing import Any
 
 from scheduler.clock import Clock
-from scheduler.conf import conf
 from scheduler.context import RunContext
 from scheduler.engine.base import Claimed
 from scheduler.engine.outcome import Outcome
 from scheduler.executors import wire
-from scheduler.executors.invoke import _stopped
+from scheduler.executors.invoke import stopped
 from scheduler.executors.spawn import Spawned, request_for, spawn
 from scheduler.executors.text import error_text, keep_tail, storable
 from scheduler.models import Status
@@ -48,18 +47,18 @@ def run_in_process(
     descendants are killed with it. `context` shows log, totals and progress while the task runs.
     """
     started_at = max(clock.now(), claimed.start_at)
-    run = _Run(context, clock, timeout, grace)
     try:
+        run = _Run(context, clock, timeout, grace)
         verdict = run.verdict() if context.stop_requested else run.carry_out(claimed)
     except BaseException as error:
-        verdict = {"status": Status.FAILED, "error": error_text(error, conf.MAX_LOG_CHARS)}
+        verdict = {"status": Status.FAILED, "error": error_text(error, context.log.limit)}
     # What the parent heard on the way stands for what a killed child could not say at the end.
     heard = {"totals": storable(context.last_totals) or None, "progress": storable(context.last_progress or {}) or None}
     return Outcome(
-        **{**heard, **{name: value for name, value in verdict.items() if value is not None}},
+        **{**heard, **verdict},
         started_at=started_at,
         finished_at=max(clock.now(), started_at),
-        log=keep_tail(context.log.text(), conf.MAX_LOG_CHARS),
+        log=keep_tail(context.log.text(), context.log.limit),
     )
 
 
@@ -76,7 +75,7 @@ class _Run:
         self._killed = self._asked = self._began = False
         self._told: dict[str, Any] | None = None
         self._code: int | None = None
-        self._messages = wire.Lines(40 * conf.MAX_LOG_CHARS + 2 * 1024 * 1024)
+        self._messages = wire.Lines(40 * context.log.limit + 2 * 1024 * 1024)
         self._output = wire.Lines(LONGEST_OUTPUT_LINE)
         self._pause = threading.Condition()
 
@@ -243,7 +242,7 @@ def how_it_ended(code: int) -> str:
 
 def _stopped_values(context: RunContext, clock: Clock) -> dict[str, Any]:
     """How a run counts that ended because it was asked to: by the same rule as in a thread."""
-    outcome = _stopped(context, clock.now(), clock)
+    outcome = stopped(context, clock.now(), clock)
     return {name: getattr(outcome, name) for name in ("status", "reason", "error", "blameless")}
 
 

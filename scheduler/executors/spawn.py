@@ -139,7 +139,8 @@ def _interpreter() -> str:
 
 
 def _flags() -> list[str]:
-    return ["-O"] * sys.flags.optimize + [f"-W{option}" for option in sys.warnoptions]
+    # -P: the working directory comes first on the path only if it does so here.
+    return ["-P", *["-O"] * sys.flags.optimize, *(f"-W{option}" for option in sys.warnoptions)]
 
 
 def _console(fd: int) -> int:

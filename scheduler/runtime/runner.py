@@ -77,7 +77,7 @@ class Runner:
         jobs_changed.disconnect(dispatch_uid=id(self))
         runs_asked_to_stop.disconnect(dispatch_uid=id(self))
         self._finish_what_lives(conf.SHUTDOWN_SECONDS if seconds is None else seconds)
-        for service in (self.keeping, self.recording, self.beating, self.monitoring):
+        for service in (self.keeping, self.beating, self.monitoring, self.recording):
             service.stop()
             service.join(LAST_WRITES)
         self.executor.close()
@@ -94,6 +94,8 @@ class Runner:
             if unstarted := self.executor.withdraw():
                 release_runs(self.engine, unstarted)
             self.executor.wait_until_idle(deadline - self.clock.monotonic())
+            self.recording.stop()
+            self.recording.join(LAST_WRITES)
             self._write_everything()
             if left := [one.claimed.run.pk for one in self.executor.living()]:
                 runs = RunLog.objects.using(self.engine.using).living().filter(pk__in=left)

@@ -190,7 +190,7 @@ def test_disabled_wins(journal: Journal) -> None:
         ["manage.py", "import_things"],
         ["manage.py", "runserver", "--help"],
         ["-m", "django", "check"],
-        ["-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", ".", "check_application.py"],
+        ["-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, "--confcutdir", ".", "check_application.py"],
         ["-m", "unittest", "probe.wsgi"],
         ["-c", "import django; django.setup(); from threading import Event; Event().wait(1.5)"],
         ["-m", "gunicorn", "--check-config", "probe.wsgi"],

@@ -18,6 +18,7 @@ from scheduler.clock import SYSTEM_CLOCK, SystemClock
 from scheduler.executors.invoke import context_for
 from scheduler.executors.process import run_in_process
 from scheduler.models import Status
+from tests.factories import at, claim_one, make_engine, make_job, make_registry
 from tests.integration.process_tasks.runs import SLOT, claimed_run
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads /proc")
@@ -96,6 +97,14 @@ def test_the_result_comes_back():
     assert outcome.finished_at >= outcome.started_at >= SLOT
 
 
+@pytest.mark.django_db
+def test_a_run_as_the_engine_claims_it_can_be_handed_over():
+    make_job("sum", task="add", columns={"kwargs": {"a": 2, "b": 3}}, retries=1)
+    claimed = claim_one(make_engine(tasks=make_registry("add")), at(60))
+    outcome = run_in_process(claimed, context_for(claimed), SYSTEM_CLOCK, timeout=None)
+    assert (outcome.status, outcome.result) == (Status.SUCCEEDED, "5"), outcome.error
+
+
 def test_a_failure_has_its_traceback_from_the_task_on_and_can_be_stored():
     outcome = run("fail")
     assert outcome.status == Status.FAILED
@@ -159,9 +168,8 @@ def run_over_time(task, *, grace):
 def test_over_its_timeout_it_is_killed_with_all_it_started():
     outcome = run_over_time("hang", grace=SOON)
     assert outcome.status == Status.TIMED_OUT
-    assert outcome.error == (
-        "Timed out: it did not end within 60 s and was killed, with all it had started, 0.3 s after it was asked to stop."
-    )
+    end = "killed, with all it had started, 0.3 s after it was asked to stop."
+    assert outcome.error == f"Timed out: it did not end within 60 s and was {end}"
     assert not is_alive(outcome.totals["pid"])
     wait_until(lambda: not is_alive(outcome.totals["grandchild"]))
     assert "in hang" in outcome.log, "the log tells where it hung"
@@ -245,6 +253,12 @@ def test_a_thread_left_behind_does_not_hold_the_run():
     outcome = run("leave_thread", grace=SOON)
     assert (outcome.status, outcome.result) == (Status.SUCCEEDED, "done")
     assert "SIGKILL" in outcome.log
+
+
+def test_a_process_left_behind_ends_with_the_run():
+    outcome = run("leave_process")
+    assert outcome.status == Status.SUCCEEDED
+    wait_until(lambda: not is_alive(outcome.totals["grandchild"]))
 
 
 def test_a_fork_of_the_task_can_be_terminated():

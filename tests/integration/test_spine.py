@@ -17,54 +17,11 @@ from scheduler.runtime import watchdog
 from scheduler.runtime.runner import Runner
 from scheduler.schedules import Every, Once
 from scheduler.signals import run_finished
+from tests.integration.conftest import FILE_ALIAS
 
-ALIAS = "spine"
+pytestmark = pytest.mark.usefixtures("file_database")
+
 PATIENCE = 20.0
-
-
-class OnlySpine:
-    """Sends every query to the file."""
-
-    def db_for_read(self, model, **hints):
-        return ALIAS
-
-    db_for_write = db_for_read
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory, django_db_setup, django_db_blocker):
-    """A migrated file, made once and copied for each test."""
-    from django.core.management import call_command
-
-    path = tmp_path_factory.mktemp("spine") / "template.sqlite3"
-    with django_db_blocker.unblock(), on_file(path):
-        call_command("migrate", database=ALIAS, verbosity=0)
-    return path
-
-
-@pytest.fixture(autouse=True)
-def database(template, tmp_path, settings, django_db_blocker):
-    path = tmp_path / "db.sqlite3"
-    path.write_bytes(template.read_bytes())
-    settings.DATABASE_ROUTERS = [OnlySpine()]
-    with django_db_blocker.unblock(), on_file(path):
-        yield
-
-
-@contextmanager
-def on_file(path) -> Iterator[None]:
-    default = connections.settings["default"]
-    connections.settings[ALIAS] = {
-        **default,
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": str(path),
-        "OPTIONS": {"timeout": 10},
-    }
-    try:
-        yield
-    finally:
-        connections[ALIAS].close()
-        del connections[ALIAS], connections.settings[ALIAS]
 
 
 @pytest.fixture
@@ -276,13 +233,13 @@ def test_a_transaction_left_open_is_rolled_back_and_the_next_task_is_clean_B5(ho
 
     def leaves_open():
         if how == "atomic":
-            transaction.atomic(using=ALIAS).__enter__()
+            transaction.atomic(using=FILE_ALIAS).__enter__()
         else:
-            transaction.set_autocommit(False, using=ALIAS)
+            transaction.set_autocommit(False, using=FILE_ALIAS)
         Job.objects.filter(name="next").update(description="half")
 
     def next_one():
-        connection = connections[ALIAS]
+        connection = connections[FILE_ALIAS]
         found.append((connection.in_atomic_block, connection.get_autocommit()))
 
     register("open", schedule=soon(0.2), into=tasks)(leaves_open)

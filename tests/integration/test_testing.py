@@ -172,8 +172,8 @@ class InsideATestCase(TestCase):
 
     def test_runs_are_made_and_seen(self):
         runs = simulate(T0, at(hours=2), tasks=make_registry("hourly", schedule=Every(hours=1)))
-        self.assertEqual(len(runs), 2)
+        assert len(runs) == 2
         assert_ran("hourly", times=2)
 
     def test_and_are_gone_in_the_next_test(self):
-        self.assertFalse(Job.objects.exists())
+        assert not Job.objects.exists()

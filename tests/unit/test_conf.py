@@ -17,6 +17,11 @@ WRONG = {
     "SHUTDOWN_SECONDS": [-1, float("inf")],
     "MIN_INTERVAL": [0, -5],
     "MAX_LOG_CHARS": [99, 10**8, 1000.0],
+    "GROUPS": [[], {"a": 0}, {"": 1}, {"a": 1.5}, {"a": True}, {5: 1}],
+    "ENVIRONMENT": [None, 5],
+    "RETENTION_DAYS": [-1, 1.5, None],
+    "RETENTION_FAILED_DAYS": [-1, 1.5, None],
+    "RETENTION_RUNS": [-1, "many"],
     "HEALTH_TOKEN": [None, 5],
 }
 """Values that each setting refuses (U1: a wrong setting is refused, not obeyed)."""
@@ -28,6 +33,10 @@ def test_every_default_keeps_its_own_rule_and_has_a_meaning(name):
     assert setting.rule(setting.default)
     assert setting.meaning.endswith(".")
     assert setting.must
+
+
+def test_every_setting_has_wrong_values_above():
+    assert {f"SCHEDULER_{name}" for name in WRONG} == set(SETTINGS)
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name in WRONG for value in WRONG[name]])

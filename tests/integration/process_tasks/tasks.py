@@ -117,6 +117,11 @@ def leave_thread():
     return "done"
 
 
+@register("leave_process", takes_context=True)
+def leave_process(context):
+    context.totals(grandchild=subprocess.Popen(["sleep", "600"]).pid)
+
+
 @register("terminate_fork", takes_context=True)
 def terminate_fork(context):
     helper = multiprocessing.get_context("fork").Process(target=FOR_EVER.wait)

@@ -1,5 +1,6 @@
 """Policies as options and as JSON."""
 
+from dataclasses import fields
 from datetime import timedelta
 
 import pytest
@@ -7,7 +8,10 @@ import pytest
 from scheduler.exceptions import InvalidOption
 from scheduler.policy import DEFAULT_POLICY, Misfire, OnLost, Overlap, Policy
 from scheduler.policy.backoff import Exponential, Steps
+from scheduler.policy.base import OnStuck
 from scheduler.policy.codec import from_json, from_options, to_json
+from scheduler.policy.ratelimit import RateLimit
+from tests.factories import T0, at
 
 OPTIONS = {
     "overlap": ("ALLOW", Overlap.ALLOW),
@@ -19,6 +23,14 @@ OPTIONS = {
     "retries": (2, 2),
     "breaker_threshold": (None, None),
     "breaker_probe_after": (timedelta(hours=1), timedelta(hours=1)),
+    "timeout": ("5m", timedelta(minutes=5)),
+    "stuck_after": (None, None),
+    "on_stuck": ("abandon", OnStuck.ABANDON),
+    "rate_limit": ("10/h", RateLimit(10, timedelta(hours=1))),
+    "starts_at": ("2026-03-02T12:00:00+00:00", T0),
+    "ends_at": (T0, T0),
+    "max_runs": (3, 3),
+    "render_kwargs": (True, True),
     "executor": ("process", "process"),
 }
 
@@ -73,6 +85,10 @@ def test_only_what_differs_from_the_defaults_is_stored():
         ({"backoff": {"base": 1, "factor": 0.5}}, "from 1 to 1000"),
         ({"backoff": ["x"]}, "1h30m"),
         ({"executor": "rocket"}, "'thread'"),
+        ({"timeout": 0}, "no limit"),
+        ({"rate_limit": "often"}, "10/h"),
+        ({"starts_at": T0, "ends_at": at(-1)}, "before starts_at"),
+        ({"max_runs": 0}, "1 or more"),
     ],
 )
 def test_a_wrong_option_is_named_with_the_way_out(options, text):
@@ -84,6 +100,10 @@ def test_a_wrong_option_is_named_with_the_way_out(options, text):
 def test_a_stored_text_that_is_no_policy_is_refused(text):
     with pytest.raises(InvalidOption):
         from_json(text)
+
+
+def test_every_option_but_the_two_below_is_in_the_table():
+    assert {field.name for field in fields(Policy)} - set(OPTIONS) == {"backoff", "max_concurrent"}
 
 
 def test_policies_are_values():

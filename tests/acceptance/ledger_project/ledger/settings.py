@@ -1,0 +1,46 @@
+"""Settings of the ledger project. LEDGER_FOLDER holds the database, the journal, and what the test steers by."""
+
+import os
+from pathlib import Path
+
+from . import faketime, tracing
+
+FOLDER = Path(os.environ["LEDGER_FOLDER"])
+
+SECRET_KEY = "tests only"
+DEBUG = True
+ALLOWED_HOSTS = ["*"]
+USE_TZ = True
+TIME_ZONE = "UTC"
+INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "django.contrib.staticfiles"]
+INSTALLED_APPS += ["scheduler", "ledger"]
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": FOLDER / "ledger.sqlite3",
+        "OPTIONS": {"timeout": 20, "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"},
+        "TEST": {"NAME": FOLDER / "test.sqlite3"},
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+ROOT_URLCONF = "ledger.urls"
+WSGI_APPLICATION = "ledger.wsgi.application"
+ASGI_APPLICATION = "ledger.asgi.application"
+STATIC_URL = "static/"
+STATIC_ROOT = FOLDER / "static"
+
+SCHEDULER_ENABLED = os.environ.get("LEDGER_ENABLED", "1") == "1"
+SCHEDULER_POLL_SECONDS = 1.0
+SCHEDULER_HEARTBEAT_SECONDS = 2.0
+SCHEDULER_MIN_INTERVAL = 0.1
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(process)d %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "loggers": {"scheduler": {"handlers": ["console"], "level": "INFO"}},
+}
+
+faketime.install(FOLDER / "clock_offset")
+tracing.install(FOLDER / "trace.jsonl")

@@ -1,0 +1,53 @@
+"""A SQLite file for tests with threads: a database in memory has other locks, and dies with its connection."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.core.management import call_command
+from django.db import connections
+
+FILE_ALIAS = "file"
+
+
+class OnlyFile:
+    """Sends every query to the file."""
+
+    def db_for_read(self, model, **hints):
+        return FILE_ALIAS
+
+    db_for_write = db_for_read
+
+
+@contextmanager
+def on_file(path) -> Iterator[None]:
+    connections.settings[FILE_ALIAS] = {
+        **connections.settings["default"],
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(path),
+        "OPTIONS": {"timeout": 10},
+    }
+    try:
+        yield
+    finally:
+        connections[FILE_ALIAS].close()
+        del connections[FILE_ALIAS], connections.settings[FILE_ALIAS]
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory, django_db_setup, django_db_blocker):
+    """A migrated file, made once and copied for each test."""
+    path = tmp_path_factory.mktemp("migrated") / "db.sqlite3"
+    with django_db_blocker.unblock(), on_file(path):
+        call_command("migrate", database=FILE_ALIAS, verbosity=0)
+    return path
+
+
+@pytest.fixture
+def file_database(migrated_file, tmp_path, settings, django_db_blocker):
+    """Every query of the test, in whatever thread, goes to a fresh SQLite file."""
+    path = tmp_path / "db.sqlite3"
+    path.write_bytes(migrated_file.read_bytes())
+    settings.DATABASE_ROUTERS = [OnlyFile()]
+    with django_db_blocker.unblock(), on_file(path):
+        yield

@@ -1,0 +1,566 @@
+"""“Why did it not run at 02:00?” Each rule has its answer."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import translation
+
+from scheduler.engine.explain import Verdict, explain_slot
+from scheduler.engine.finish import Finished, Outcome, finish_runs
+from scheduler.exceptions import InvalidOption, UnknownJob
+from scheduler.models import EVERYTHING, UNPLANNED, Group, Instance, Job, RunLog, Status, Trigger
+from scheduler.schedules import AfterJobs, Cron, DailyAt, Every, Manual, Once
+from tests.factories import (
+    DAY,
+    HOUR,
+    MINUTE,
+    T0,
+    at,
+    claim_at,
+    claim_one,
+    finish,
+    make_engine,
+    make_job,
+    plan,
+    run_at,
+)
+
+pytestmark = pytest.mark.django_db
+
+SECOND = timedelta(seconds=1)
+
+
+def change(job, **columns):
+    Job.objects.filter(pk=job.pk).update(version=job.version, **({"next_start_at": job.next_start_at} | columns))
+
+
+def why(slot, now, job="job", **more):
+    return explain_slot(job, slot, now=now, **more)
+
+
+# What happened.
+
+
+def test_it_ran():
+    make_job()
+    run = run_at(make_engine(), at(minutes=1, seconds=2))
+    answer = why(at(minutes=1), at(minutes=1, seconds=30))
+    assert (answer.verdict, answer.run, answer.slot) == (Verdict.RAN, run, at(minutes=1))
+    assert answer.sentence == (
+        f"It ran: run {run.pk} (schedule) started at 2026-03-02 12:01:02 UTC, 2s after its slot, and succeeded in 0s."
+    )
+    assert (answer.nearest_before, answer.nearest_after) == (at(0), at(minutes=2))
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "verdict", "words"),
+    [
+        (
+            Status.FAILED,
+            {"error": "Traceback …\nValueError: no such account"},
+            Verdict.FAILED,
+            "ValueError: no such acc",
+        ),
+        (Status.TIMED_OUT, {"reason": "it took longer than 5 s"}, Verdict.FAILED, "timed out"),
+        (Status.CANCELLED, {"reason": "cancelled by ann"}, Verdict.CANCELLED, "cancelled by ann"),
+        (Status.LOST, {"reason": "its process died"}, Verdict.LOST, "its process died"),
+    ],
+    ids=str,
+)
+def test_it_ended_otherwise(status, more, verdict, words):
+    make_job(on_lost="skip")
+    run = run_at(make_engine(), at(minutes=1), status, **more)
+    answer = why(at(minutes=1), at(minutes=1, seconds=5))
+    assert (answer.verdict, answer.run.pk) == (verdict, run.pk)
+    assert words in answer.sentence
+
+
+def test_it_is_running():
+    make_job()
+    run = claim_one(make_engine(), at(minutes=1)).run
+    answer = why(at(minutes=1), at(minutes=3))
+    assert (answer.verdict, answer.run.pk) == (Verdict.RUNNING, run.pk)
+    assert "has taken 2m so far" in answer.sentence
+
+
+def test_it_failed_and_a_further_attempt_is_promised_then_ran():
+    make_job(retries=2)
+    engine = make_engine()
+    run_at(engine, at(minutes=1), Status.FAILED)
+    answer = why(at(minutes=1), at(minutes=1, seconds=5))
+    assert answer.verdict == Verdict.PENDING
+    assert "Attempt 2" in answer.sentence
+    assert "Before it: attempt 1 failed" in answer.sentence
+    run_at(engine, at(minutes=1, seconds=31))
+    answer = why(at(minutes=1), at(minutes=1, seconds=40))
+    assert (answer.verdict, answer.run.attempt) == (Verdict.RAN, 2)
+    assert [attempt["status"] for attempt in answer.details["attempts"]] == ["failed", "succeeded"]
+
+
+def test_it_was_postponed():
+    job = make_job()
+    RunLog.objects.create(
+        job=job,
+        scheduled_for=at(minutes=1),
+        status=Status.POSTPONED,
+        finished_at=at(minutes=1),
+        reason="lake is frozen",
+    )
+    answer = why(at(minutes=1), at(minutes=2))
+    assert answer.verdict == Verdict.POSTPONED
+    assert "lake is frozen" in answer.sentence
+
+
+@pytest.mark.parametrize("reason", ["gate: no account is linked", "rate_limited: used up"])
+def test_it_was_skipped(reason):
+    RunLog.objects.create(job=make_job(), scheduled_for=at(minutes=1), status=Status.SKIPPED, reason=reason)
+    answer = why(at(minutes=1), at(minutes=2))
+    assert answer.verdict == Verdict.SKIPPED
+    assert reason in answer.sentence
+
+
+@pytest.mark.parametrize("minute", [2, 5, 10])
+def test_it_was_skipped_by_overlap_and_counted_on_another_row(minute):
+    job = make_job()
+    engine = make_engine()
+    finish(engine, claim_one(engine, at(minutes=1)), at(minutes=10, seconds=30))
+    answer = why(at(minutes=minute), at(minutes=10, seconds=40))
+    assert answer.verdict == Verdict.SKIPPED
+    assert answer.run == job.runs.get(status=Status.SKIPPED)
+    assert "overlap" in answer.sentence
+
+
+@pytest.mark.parametrize("minute", [1, 5, 10])
+def test_it_was_missed_and_counted_on_another_row(minute):
+    job = make_job(misfire="skip", grace=10)
+    claim_at(make_engine(), at(minutes=10, seconds=30))
+    answer = why(at(minutes=minute), at(minutes=10, seconds=40))
+    assert (answer.verdict, answer.run) == (Verdict.MISSED, job.runs.get())
+    assert "later than its grace" in answer.sentence
+
+
+def test_it_was_counted_on_a_catch_up_run():
+    make_job()
+    run = run_at(make_engine(), at(minutes=10, seconds=30))
+    answer = why(at(minutes=4), at(minutes=11))
+    assert (answer.verdict, answer.run) == (Verdict.COALESCED, run)
+    assert answer.sentence == (
+        f"It had no run of its own: 10 slots up to 2026-03-02 12:10 UTC became one, run {run.pk} (catch-up, succeeded)."
+    )
+    assert "9 earlier slots, from 2026-03-02 12:01 UTC on" in why(at(minutes=10), at(minutes=11)).sentence
+
+
+def test_a_backfill_of_a_counted_slot_is_found_and_does_not_hide_its_neighbours():
+    job = make_job()
+    run_at(make_engine(), at(minutes=10, seconds=30))
+    RunLog.objects.create(
+        job=job, scheduled_for=at(minutes=4), status=Status.SUCCEEDED, trigger=Trigger.BACKFILL,
+        started_at=at(minutes=20), finished_at=at(minutes=20),
+    )  # fmt: skip
+    assert why(at(minutes=4), at(minutes=30)).verdict == Verdict.RAN
+    assert why(at(minutes=3), at(minutes=30)).verdict == Verdict.COALESCED
+
+
+def test_a_slot_of_an_older_schedule_is_found_in_the_ledger():
+    job = make_job()
+    run = run_at(make_engine(), at(minutes=1))
+    change(job, schedule=DailyAt(hour=3))
+    assert why(at(minutes=1), at(minutes=5)).run == run
+
+
+def test_a_run_of_a_job_that_waits_for_others_is_found():
+    job = make_job(schedule=AfterJobs("extract"))
+    run = RunLog.objects.create(
+        job=job, scheduled_for=at(minutes=1, seconds=7), status=Status.SUCCEEDED, trigger=Trigger.DEPENDENCY,
+        started_at=at(minutes=1, seconds=8), finished_at=at(minutes=2),
+    )  # fmt: skip
+    assert why(at(minutes=1), at(minutes=5)).run == run
+    answer = why(at(minutes=4), at(minutes=5))
+    assert (answer.verdict, answer.nearest_before) == (Verdict.NOT_A_SLOT, run.scheduled_for)
+
+
+# The instant.
+
+
+def test_an_instant_given_to_the_minute_means_the_slot_in_that_minute():
+    make_job(schedule=Every(minutes=10, anchor=at(seconds=17)), planned_at=T0)
+    assert why(at(minutes=10), at(0)).slot == at(minutes=10, seconds=17)
+    assert why(at(minutes=9), at(0)).verdict == Verdict.NOT_A_SLOT
+    assert why(at(minutes=10, seconds=18), at(0)).verdict == Verdict.NOT_A_SLOT
+    assert why(at(minutes=9, seconds=30), at(0)).verdict == Verdict.NOT_A_SLOT, "to the second"
+    assert why(at(minutes=10, seconds=16), at(0), tolerance=2 * SECOND).slot == at(minutes=10, seconds=17)
+
+
+def test_not_a_slot_names_the_nearest():
+    make_job(schedule=DailyAt(hour=3))
+    answer = why(at(0), at(minutes=5))
+    assert (answer.verdict, answer.slot) == (Verdict.NOT_A_SLOT, None)
+    assert (answer.nearest_before, answer.nearest_after) == (T0 - 9 * HOUR, T0 + 15 * HOUR)
+    assert "2026-03-02 03:00 UTC before and 2026-03-03 03:00 UTC after" in answer.sentence
+
+
+@pytest.mark.parametrize("schedule", [Manual(), AfterJobs("extract")], ids=str)
+def test_jobs_without_slots_say_so(schedule):
+    make_job(schedule=schedule)
+    assert why(at(0), at(minutes=5)).verdict == Verdict.NOT_A_SLOT
+
+
+BERLIN = "Europe/Berlin"
+GAP = datetime(2026, 3, 29, 1, 0, tzinfo=UTC)
+FIRST, SECOND_PASS = datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "instant", "verdict", "note"),
+    [
+        (DailyAt(hour=2, minute=30, timezone=BERLIN), GAP, Verdict.WILL_RUN, "02:30 does not exist, runs at 03:00"),
+        (Cron("*/30 2 * * *", timezone=BERLIN), GAP, Verdict.NOT_A_SLOT, "from 02:00 to 03:00 did not exist"),
+        (DailyAt(hour=2, minute=30, timezone=BERLIN), FIRST, Verdict.WILL_RUN, "02:30 occurs twice, runs once"),
+        (DailyAt(hour=2, minute=30, timezone=BERLIN), SECOND_PASS, Verdict.NOT_A_SLOT, "02:30 occurs twice, runs once"),
+        (Cron("*/30 2 * * *", timezone=BERLIN), SECOND_PASS, Verdict.WILL_RUN, "02:30 occurs twice, runs both times"),
+        (DailyAt(hour=5, timezone=BERLIN), GAP + 2 * HOUR, Verdict.WILL_RUN, None),
+    ],
+    ids=str,
+)
+def test_changes_of_the_clock_are_told(schedule, instant, verdict, note):
+    make_job(schedule=schedule)
+    answer = why(instant, at(0))
+    assert answer.verdict == verdict
+    assert answer.details.get("clock", "") == "" if note is None else note in answer.sentence
+
+
+def test_runs_by_hand_near_the_instant_are_mentioned():
+    job = make_job(schedule=DailyAt(hour=3))
+    run = RunLog.objects.create(
+        job=job, scheduled_for=at(minutes=3), trigger=Trigger.MANUAL, status=Status.SUCCEEDED, actor="ann"
+    )
+    answer = why(at(0), at(minutes=5))
+    assert answer.verdict == Verdict.NOT_A_SLOT
+    assert answer.details["by_hand"] == [run.pk]
+    assert "by ann" in answer.sentence
+    assert "by_hand" not in why(at(hours=1), at(hours=2)).details
+
+
+# Stopped.
+
+
+@pytest.mark.parametrize("slot", [-5 * MINUTE, 5 * MINUTE], ids=["past", "to come"])
+@pytest.mark.parametrize(
+    ("columns", "verdict", "words"),
+    [
+        ({"enabled": False}, Verdict.DISABLED, "disabled"),
+        ({"orphaned_at": T0 - HOUR, "problem": "no such module"}, Verdict.ORPHANED, "no such module"),
+        ({"problem": "bad zone"}, Verdict.INVALID, "bad zone"),
+        ({"broken_at": T0 - HOUR, "consecutive_failures": 5}, Verdict.BROKEN, "since 2026-03-02 11:00 UTC, after 5"),
+        (
+            {"paused_at": T0 - HOUR, "paused_by": "ann", "pause_reason": "move."},
+            Verdict.PAUSED,
+            "by ann since 2026-03-02 11:00 UTC, until resumed: move.",
+        ),
+        ({"paused_at": T0 - HOUR, "paused_until": T0 + HOUR}, Verdict.PAUSED, "until 2026-03-02 13:00 UTC"),
+    ],
+    ids=lambda value: str(value)[:20],
+)  # fmt: skip
+def test_a_stopped_job(columns, verdict, words, slot):
+    job = make_job(planned_at=T0 - DAY, columns={"created_at": T0 - DAY})
+    change(job, next_run_at=None, next_start_at=None, **columns)
+    make_engine()
+    answer = why(T0 + slot, T0)
+    assert answer.verdict == verdict
+    assert words in answer.sentence
+
+
+@pytest.mark.parametrize(
+    ("group", "words"), [("imports", "The group imports of the job is paused by bob"), (EVERYTHING, "whole scheduler")]
+)
+def test_a_paused_group_pauses_its_jobs(group, words):
+    make_job(columns={"group": "imports"})
+    make_engine()
+    Group.objects.create(name=group, paused_at=T0, paused_by="bob")
+    Group.objects.create(name="others", paused_at=T0)
+    for slot in (at(minutes=1), at(minutes=9)):
+        answer = why(slot, at(minutes=5))
+        assert answer.verdict == Verdict.PAUSED
+        assert words in answer.sentence
+
+
+def test_a_pause_that_ends_before_the_slot_does_not_stop_it():
+    job = make_job()
+    make_engine()
+    change(job, paused_at=T0, paused_until=at(minutes=5), next_run_at=None, next_start_at=at(minutes=5))
+    assert why(at(minutes=4), at(minutes=1)).verdict == Verdict.PAUSED
+    answer = why(at(minutes=6), at(minutes=1))
+    assert answer.verdict == Verdict.WILL_RUN
+    assert "paused until 2026-03-02 12:05" in answer.sentence
+
+
+def test_a_slot_that_passed_undecided_before_the_job_broke_is_told_as_such():
+    make_job(breaker_threshold=1)
+    engine = make_engine()
+    claimed = claim_one(engine, at(minutes=1))
+    finish_runs(engine, [Finished(claimed.run, Outcome(status="failed", started_at=at(60), finished_at=at(minutes=5)))])
+    answer = why(at(minutes=3), at(minutes=6))
+    assert answer.verdict == Verdict.BROKEN
+    assert "passed before that" in answer.sentence
+
+
+def test_a_broken_job_that_has_a_probe_will_run_it():
+    job = make_job(breaker_threshold=1, breaker_probe_after=HOUR)
+    engine = make_engine()
+    run_at(engine, at(minutes=1), Status.FAILED)
+    job.refresh_from_db()
+    assert why(at(minutes=30), at(minutes=2)).verdict == Verdict.BROKEN
+    answer = why(job.next_run_at, at(minutes=2))
+    assert answer.verdict == Verdict.WILL_RUN
+    assert "probe" in answer.sentence
+
+
+@pytest.mark.parametrize("column", ["schedule", "policy"])
+def test_a_row_that_cannot_be_read_is_explained_too_K1_N2(column):
+    from django.db import connection
+
+    job = make_job()
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE scheduler_job SET {column} = %s WHERE id = %s", ['{"type": "cron"', job.pk])
+    answer = why(at(minutes=1), at(minutes=5))
+    assert answer.verdict == Verdict.INVALID
+    assert answer.details["problem"]
+
+
+def test_a_run_of_a_job_that_became_unreadable_is_still_found_K1():
+    from django.db import connection
+
+    make_job()
+    run = run_at(make_engine(), at(minutes=1))
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE scheduler_job SET schedule = %s", ["61 * * * *"])
+    assert why(at(minutes=1), at(minutes=5)).run == run
+
+
+# Planned, and not planned.
+
+
+def test_it_will_run():
+    make_job()
+    make_engine()
+    answer = why(at(minutes=10), at(minutes=1))
+    assert answer.verdict == Verdict.WILL_RUN
+    assert answer.sentence == "It will run in 9m, at 2026-03-02 12:10 UTC."
+
+
+def test_it_will_run_after_its_jitter():
+    make_job(schedule=Every(minutes=1, jitter=30))
+    make_engine()
+    answer = why(at(minutes=10), at(minutes=1))
+    start = datetime.fromisoformat(answer.details["start_at"])
+    assert at(minutes=10) < start <= at(minutes=10, seconds=30)
+    assert "jitter" in answer.sentence
+
+
+def test_it_will_run_if_anything_is_alive_by_then():
+    make_job()
+    assert "no live instance" in why(at(minutes=10), at(minutes=1)).sentence
+
+
+def test_it_waits_for_its_jitter():
+    job = make_job(schedule=Every(minutes=1, jitter=30))
+    make_engine()
+    answer = why(at(minutes=1), at(minutes=1))
+    assert (answer.verdict, answer.details["start_at"]) == (Verdict.PENDING, job.next_start_at.isoformat())
+
+
+def test_backoff_puts_the_next_start_off_and_counts_the_slots_before_it():
+    job = make_job(backoff=[600])
+    engine = make_engine()
+    run_at(engine, at(minutes=1), Status.FAILED)
+    job.refresh_from_db()
+    assert job.next_start_at == at(minutes=11)
+    for now in (at(minutes=1, seconds=10), at(minutes=8)):
+        early, last = why(at(minutes=4), now), why(at(minutes=11), now)
+        assert (early.verdict, last.verdict) == (Verdict.COALESCED, Verdict.WILL_RUN)
+        assert "the backoff after 1 failures" in early.sentence
+    assert why(at(minutes=12), at(minutes=2)).details["start_at"] == at(minutes=12).isoformat()
+    run = run_at(engine, at(minutes=11))
+    assert why(at(minutes=4), at(minutes=12)).run == run, "and so it came"
+
+
+@pytest.mark.parametrize(
+    ("overlap", "words"), [("skip", "recorded as skipped"), ("queue_one", "afterwards the newest slot")]
+)
+def test_the_run_before_is_still_going(overlap, words):
+    make_job(overlap=overlap)
+    run = claim_one(make_engine(), at(minutes=1)).run
+    answer = why(at(minutes=3), at(minutes=5))
+    assert (answer.verdict, answer.details["running"]) == (Verdict.UNDECIDED, run.pk)
+    assert words in answer.sentence
+    assert "should it still be by then" in why(at(minutes=9), at(minutes=5)).sentence
+
+
+def test_nothing_was_alive():
+    make_job()
+    answer = why(at(minutes=1), at(minutes=5))
+    assert answer.verdict == Verdict.NO_INSTANCE
+    assert answer.sentence.startswith("No instance of the scheduler is running.")
+    assert "run_latest" in answer.sentence
+
+
+def test_the_last_instance_died():
+    make_job()
+    make_engine(now=T0)
+    answer = why(at(minutes=1), at(minutes=5))
+    assert answer.verdict == Verdict.NO_INSTANCE
+    assert "the last heartbeat of any is 5m old" in answer.sentence
+
+
+def test_the_live_instances_do_not_have_its_task():
+    make_job()
+    make_engine("something else", now=at(minutes=5))
+    answer = why(at(minutes=1), at(minutes=5))
+    assert answer.verdict == Verdict.NO_INSTANCE
+    assert "the task task" in answer.sentence
+
+
+def test_it_is_due_and_waits_for_a_worker():
+    make_job()
+    make_engine(now=at(minutes=1))
+    answer = why(at(minutes=1), at(minutes=1, seconds=1))
+    assert (answer.verdict, answer.details["alive_instances"]) == (Verdict.UNDECIDED, 1)
+
+
+def test_the_job_did_not_exist_yet():
+    make_job(schedule=DailyAt(hour=3))
+    answer = why(T0 - 9 * HOUR, at(0))
+    assert answer.verdict == Verdict.BEFORE_CREATION
+    assert "created at 2026-03-02 12:00 UTC" in answer.sentence
+
+
+def test_a_past_once_that_is_not_yet_run_is_not_older_than_its_job():
+    make_job(schedule=Once(T0 - HOUR))
+    make_engine()
+    assert why(T0 - HOUR, at(seconds=1)).verdict == Verdict.UNDECIDED
+
+
+def test_it_was_not_planned_then_because_of_a_pause_since_ended():
+    job = make_job()
+    engine = make_engine()
+    run_at(engine, at(minutes=1))
+    job.refresh_from_db()
+    plan(job, at(minutes=10))  # a resume plans from now
+    assert why(at(minutes=5), at(minutes=10)).verdict == Verdict.NOT_PLANNED
+    run_at(engine, at(minutes=11))
+    answer = why(at(minutes=5), at(minutes=12))
+    assert answer.verdict == Verdict.NOT_PLANNED
+    assert "No record of that is kept" in answer.sentence
+
+
+def test_a_changed_job_is_planned_from_then_on():
+    job = make_job()
+    change(job, next_start_at=UNPLANNED)
+    make_engine(now=at(minutes=5))
+    assert why(at(minutes=3), at(minutes=5)).verdict == Verdict.NOT_PLANNED
+    assert why(at(minutes=8), at(minutes=5)).verdict == Verdict.WILL_RUN
+
+
+@pytest.mark.parametrize(
+    ("options", "minute", "verdict", "words"),
+    [
+        ({"starts_at": at(minutes=10)}, 5, Verdict.NOT_PLANNED, "starts_at"),
+        ({"starts_at": at(minutes=10)}, 10, Verdict.WILL_RUN, "It will run"),
+        ({"ends_at": at(minutes=10)}, 10, Verdict.WILL_RUN, "It will run"),
+        ({"ends_at": at(minutes=10)}, 11, Verdict.NOT_PLANNED, "ends_at"),
+        ({"max_runs": 3}, 3, Verdict.WILL_RUN, "It will run"),
+        ({"max_runs": 3}, 4, Verdict.NOT_PLANNED, "max_runs"),
+    ],
+    ids=str,
+)
+def test_limits_of_the_job(options, minute, verdict, words):
+    make_job(**options)
+    make_engine()
+    answer = why(at(minutes=minute), at(seconds=1))
+    assert answer.verdict == verdict
+    assert words in answer.sentence
+
+
+def test_a_finished_job_says_when_it_was_last_due():
+    make_job(schedule=Once(at(minutes=1)))
+    run_at(make_engine(), at(minutes=1))
+    RunLog.objects.all().delete()
+    assert why(at(minutes=1), at(minutes=5)).verdict == Verdict.PRUNED
+
+
+def test_its_row_was_pruned():
+    job = make_job()
+    engine = make_engine()
+    for minute in range(1, 6):
+        run_at(engine, at(minutes=minute))
+    job.runs.filter(scheduled_for__lte=at(minutes=2)).delete()
+    assert why(at(minutes=2), at(minutes=6)).verdict == Verdict.PRUNED
+    assert why(at(minutes=3), at(minutes=6)).verdict == Verdict.RAN
+
+
+def test_a_gap_among_rows_that_are_kept_is_not_taken_for_pruned():
+    job = make_job()
+    engine = make_engine()
+    for minute in (1, 2, 3, 8):
+        job.refresh_from_db()
+        plan(job, at(minutes=minute, seconds=-1))
+        run_at(engine, at(minutes=minute))
+    job.runs.filter(scheduled_for=at(minutes=1)).delete()
+    assert why(at(minutes=1), at(minutes=9)).verdict == Verdict.PRUNED
+    assert why(at(minutes=5), at(minutes=9)).verdict == Verdict.NOT_PLANNED
+
+
+# The answer as a whole.
+
+
+@pytest.mark.parametrize("rows", [1, 300])
+def test_the_number_of_queries_does_not_grow(rows, django_assert_max_num_queries):
+    job = make_job(schedule=Every(seconds=1))
+    engine = make_engine()
+    RunLog.objects.bulk_create(
+        RunLog(
+            job=job, scheduled_for=at(second), status=Status.SUCCEEDED, started_at=at(second), finished_at=at(second)
+        )
+        for second in range(1, rows + 1)
+    )
+    change(job, last_slot=at(rows), next_run_at=at(rows + 1), next_start_at=at(rows + 1))
+    for slot in (at(0), at(1), at(rows + 1), at(rows + 100)):
+        with django_assert_max_num_queries(10):
+            explain_slot("job", slot, now=at(rows + 2))
+    assert engine.lost_races == 0
+
+
+def test_the_answer_is_ready_for_json():
+    make_job()
+    run = run_at(make_engine(), at(minutes=1))
+    data = json.loads(json.dumps(why(at(minutes=1), at(minutes=2)).to_dict()))
+    assert (data["verdict"], data["run"], data["slot"]) == ("ran", run.pk, at(minutes=1).isoformat())
+
+
+def test_instants_are_told_in_the_time_zone_of_the_project(settings):
+    settings.TIME_ZONE = "Europe/Berlin"
+    make_job()
+    assert "13:10 CET" in why(at(minutes=10), at(0)).sentence
+
+
+def test_sentences_work_under_any_language():
+    make_job()
+    with translation.override("de"):
+        assert why(at(minutes=10), at(0)).sentence
+
+
+def test_a_naive_instant_and_an_unknown_job_are_refused():
+    make_job()
+    with pytest.raises(InvalidOption, match="no time zone"):
+        why(datetime(2026, 3, 2), at(0))  # noqa: DTZ001
+    with pytest.raises(UnknownJob, match="Did you mean 'job'"):
+        why(at(0), at(0), job="jop")
+
+
+def test_nothing_is_written(django_assert_max_num_queries):
+    make_job()
+    with django_assert_max_num_queries(12) as queries:
+        why(at(minutes=1), at(minutes=5))
+    assert {query["sql"].split()[0] for query in queries.captured_queries} == {"SELECT"}
+    assert not Instance.objects.exists()

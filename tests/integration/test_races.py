@@ -1,0 +1,88 @@
+"""Engines that do the same thing at the same moment, each in a thread of its own, on a SQLite file."""
+
+import threading
+
+import pytest
+from django.db import connections
+
+from scheduler.engine.finish import finish_runs
+from scheduler.engine.rescue import rescue
+from scheduler.engine.sync import sync
+from scheduler.models import Job, RunLog, Status
+from scheduler.registry import Registry, register
+from scheduler.schedules import Every
+from tests.factories import T0, at, claim_at, ended, make_engine, make_job
+
+pytestmark = pytest.mark.usefixtures("file_database")
+
+ENGINES = 4
+
+
+def all_at_once(work):
+    """Call `work(number)` in several threads that start together; return what they returned."""
+    barrier, results, errors = threading.Barrier(ENGINES), [None] * ENGINES, []
+
+    def run(number):
+        try:
+            barrier.wait(20)
+            results[number] = work(number)
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(ENGINES)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert errors == []
+    return results
+
+
+def test_every_slot_is_claimed_by_exactly_one_engine_S1_I1():
+    for number in range(60):
+        make_job(f"job{number:02}")
+    engines = [make_engine() for _ in range(ENGINES)]
+
+    def drain(number):
+        names = []
+        while runs := claim_at(engines[number], at(60), limit=5).runs:
+            names += [claimed.job.name for claimed in runs]
+            finish_runs(engines[number], [ended(one, at(60)) for one in runs])
+        return names
+
+    names = [name for found in all_at_once(drain) for name in found]
+    assert sorted(names) == [f"job{number:02}" for number in range(60)]
+    assert RunLog.objects.count() == 60
+    assert set(Job.objects.values_list("successes", "active_runs", "token")) == {(1, 0, 1)}
+
+
+def test_engines_that_boot_together_make_each_job_once_A2():
+    tasks = Registry()
+    for number in range(20):
+        register(f"job{number}", schedule=Every(60), into=tasks)(lambda: None)
+    engines = [make_engine(tasks=tasks) for _ in range(ENGINES)]
+    all_at_once(lambda number: sync(engines[number], T0))
+    assert Job.objects.count() == 20
+    assert not Job.objects.filter(orphaned_at__isnull=False).exists()
+
+
+def test_a_lost_run_is_closed_by_exactly_one_of_many_rescuers_G1():
+    job = make_job()
+    claim_at(make_engine(), at(60))
+    engines = [make_engine(now=at(100)) for _ in range(ENGINES)]
+    settled = all_at_once(lambda number: rescue(engines[number], at(100), lambda process: False))
+    assert sorted(len(one.finished) for one in settled) == [0, 0, 0, 1]
+    job.refresh_from_db()
+    assert (job.losses, job.active_runs) == (1, 0)
+    assert RunLog.objects.filter(status=Status.PENDING, attempt=2).count() == 1
+
+
+def test_the_ends_of_one_jobs_runs_written_by_many_engines_all_count_I12():
+    job = make_job(overlap="allow", max_concurrent=ENGINES)
+    engines = [make_engine() for _ in range(ENGINES)]
+    claims = [claim_at(engine, at(60 * (number + 1))).runs[0] for number, engine in enumerate(engines)]
+    all_at_once(lambda number: finish_runs(engines[number], [ended(claims[number], at(300))]))
+    job.refresh_from_db()
+    assert (job.successes, job.active_runs) == (ENGINES, 0)

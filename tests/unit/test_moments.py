@@ -1,0 +1,75 @@
+"""Instants as people write them, in a project whose clock is Berlin's."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from scheduler.engine.moments import lasted, parse_moment, said
+from scheduler.exceptions import InvalidOption
+
+NOW = datetime(2026, 3, 2, 11, 30, tzinfo=UTC)
+"""12:30 in Berlin."""
+
+
+@pytest.fixture(autouse=True)
+def berlin(settings):
+    settings.TIME_ZONE = "Europe/Berlin"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("now", "2026-03-02T11:30"),
+        ("02:00", "2026-03-02T01:00"),
+        ("2:00", "2026-03-02T01:00"),
+        ("12:30", "2026-03-02T11:30"),
+        ("12:31", "2026-03-01T11:31"),
+        ("02:00:30", "2026-03-02T01:00:30"),
+        ("today 18:00", "2026-03-02T17:00"),
+        ("tomorrow 02:00", "2026-03-03T01:00"),
+        ("Yesterday  02:00", "2026-03-01T01:00"),
+        (" 2026-02-01 02:00 ", "2026-02-01T01:00"),
+        ("2026-07-01T02:00", "2026-07-01T00:00"),
+        ("2026-02-01T02:00:15.5", "2026-02-01T01:00:15.5"),
+        ("2026-02-01T02:00Z", "2026-02-01T02:00"),
+        ("2026-02-01 02:00+05:30", "2026-01-31T20:30"),
+        ("2026-03-29 02:30", "2026-03-29T01:00"),
+        ("2026-10-25 02:30", "2026-10-25T00:30"),
+    ],
+)
+def test_moments_people_write(text, expected):
+    assert parse_moment(text, NOW) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "noon", "25:00", "02:60", "2 am", "2026-03-02", "2026-02-30 02:00", "friday 02:00", "0001-01-01 00:00",
+     "9999-12-31 23:59", "0001-01-01T00:00+14:00", "9" * 10_000],
+)  # fmt: skip
+def test_anything_else_is_refused_with_what_to_write(text):
+    with pytest.raises(InvalidOption, match='write one like "02:00"'):
+        parse_moment(text, NOW)
+
+
+@pytest.mark.parametrize("now", [datetime(2026, 3, 29, 22, 30, tzinfo=UTC), datetime(2026, 3, 29, 21, 30, tzinfo=UTC)])
+def test_the_day_is_the_projects_not_utcs(now):
+    assert said(parse_moment("00:10", now))[:10] == f"{now + timedelta(hours=2):%Y-%m-%d}"
+
+
+@pytest.mark.parametrize(
+    ("at", "text"),
+    [
+        (NOW, "2026-03-02 12:30 CET"),
+        (NOW + timedelta(seconds=5), "2026-03-02 12:30:05 CET"),
+        (datetime(2026, 7, 1, tzinfo=UTC), "2026-07-01 02:00 CEST"),
+    ],
+)
+def test_moments_as_they_are_said(at, text):
+    assert said(at) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0123, "0.012s"), (9.5, "9.5s"), (75.4, "1m15s"), (5400, "1h30m"), (-60, "1m")]
+)
+def test_durations_as_they_are_said(seconds, text):
+    assert lasted(timedelta(seconds=seconds)) == text

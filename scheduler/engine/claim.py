@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.decide import Decision, decide, may_run, start, step_over
+from scheduler.engine.dependencies import tell_parents
 from scheduler.engine.limits import Limits, read_limits
 from scheduler.engine.mark import ask_to_stop
 from scheduler.engine.write import LostRace, insert_runs, locked, update_rows, write_transaction
@@ -67,6 +68,7 @@ def _claim(engine: Engine, due: QuerySet[Job], now: datetime, limit: int, decide
             decisions = [decision for job in jobs if not (decision := decide(engine, job, now, limits)).waits]
             _write_jobs(engine, [decision.job for decision in decisions])
             insert_runs(engine.using, [row for decision in decisions for row in decision.rows])
+            tell_parents(engine.using, [decision.job for decision in decisions])
             stopped = ask_to_stop(engine, [decision.job.pk for decision in decisions if decision.replaces], now)
     except LostRace:
         engine.lost_races += 1

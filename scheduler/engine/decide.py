@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from scheduler.engine.base import Engine
 from scheduler.engine.limits import Limits, rate_is_used_up
-from scheduler.engine.plan import policy_of, replan, schedule_of, set_next
+from scheduler.engine.plan import last_instant, policy_of, replan, schedule_of, set_next
 from scheduler.engine.sync import served_elsewhere
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
@@ -68,7 +68,7 @@ def step_over(engine: Engine, job: Job, now: datetime, limits: Limits) -> Decisi
     An interval goes on within one interval, off its grid: behind it every slot may be decided for a long time.
     """
     schedule = schedule_of(job)
-    job.last_slot = misfire.latest_slot(schedule, job.next_run_at or now, now)
+    job.last_slot = misfire.latest_slot(schedule, job.next_run_at or now, last_instant(job, now))
     if schedule.period is not None:
         set_next(job, now + schedule.period)
     else:
@@ -101,7 +101,7 @@ def end_pause(job: Job) -> None:
 def skip_slot(job: Job, now: datetime, reason: str) -> list[RunLog]:
     """Write off the slots of a job that are due, and plan its next one."""
     schedule, slot = schedule_of(job), job.next_run_at or now
-    newest = misfire.latest_slot(schedule, slot, now)
+    newest = misfire.latest_slot(schedule, slot, last_instant(job, now))
     count = max(1, schedule.count_between(slot - misfire.RESOLUTION, newest))
     job.skips += count
     job.last_slot = newest
@@ -152,6 +152,7 @@ def judge_slots(job: Job, schedule: Schedule, now: datetime, *, late: timedelta)
         grace=misfire.default_grace(schedule) if policy.grace is None else policy.grace,
         window=policy.catch_up_window,
         max_catch_up=policy.max_catch_up,
+        ends_at=policy.ends_at,
     )
 
 

@@ -8,12 +8,8 @@ from scheduler.schedules import AfterJobs
 
 
 def slot_after_parents(job: Job, schedule: AfterJobs) -> datetime | None:
-    """Return when the last parent ended, if each ended well since the last slot of `job`; None while one is missing.
-
-    The parents learn that somebody waits for them, so that only their ends cost anything.
-    """
+    """Return when the last parent ended, if each ended well since the last slot of `job`; None while one is missing."""
     parents = Job.objects.using(job._state.db).filter(name__in=schedule.jobs)
-    parents.filter(has_dependents=False).update(has_dependents=True)
     ended = list(parents.values_list("last_success_at" if schedule.on == "success" else "last_finished_at", flat=True))
     since = job.last_slot or job.anchor_at
     if len(ended) < len(schedule.jobs) or any(at is None or (since and at <= since) for at in ended):
@@ -22,9 +18,24 @@ def slot_after_parents(job: Job, schedule: AfterJobs) -> datetime | None:
     return last
 
 
+def tell_parents(using: str, jobs: Iterable[Job]) -> None:
+    """Let the parents of planned jobs know that somebody waits for them, so that only their ends cost anything.
+
+    A parent that has just learned it may have ended unnoticed, so the jobs that wait for it look once more.
+    """
+    waiting = [(job.pk, job.schedule.jobs) for job in jobs if isinstance(job.schedule, AfterJobs)]
+    names = {name for _, parents in waiting for name in parents}
+    if names and Job.objects.using(using).filter(name__in=names, has_dependents=False).update(has_dependents=True):
+        Job.objects.using(using).filter(pk__in=[pk for pk, _ in waiting]).update(next_start_at=UNPLANNED)
+
+
 def wake_dependents(using: str, parents: Iterable[Job]) -> int:
     """Have the jobs that wait for `parents` planned anew; in the transaction that wrote how the parents ended."""
-    names = {parent.name for parent in parents if parent.has_dependents}
+    return replan_dependents(using, {parent.name for parent in parents if parent.has_dependents})
+
+
+def replan_dependents(using: str, names: set[str]) -> int:
+    """Have the jobs that wait for jobs of these names planned anew; new jobs learn that way who waits for them."""
     if not names:
         return 0
     waiting = Job.objects.using(using).filter(schedule__contains='"after_jobs"').only("pk", "schedule")

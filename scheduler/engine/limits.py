@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import Count, Q, QuerySet
 
@@ -12,6 +12,9 @@ from scheduler.engine.base import Engine
 from scheduler.engine.write import locked
 from scheduler.models import EVERYTHING, UNPLANNED, Group, Job, RunLog, Status
 from scheduler.policy import Policy
+
+OLDEST_SLOT = timedelta(days=1)
+"""Runs in a window of a rate limit are found through their slots, which may lie this far before the window."""
 
 
 @dataclass(slots=True)
@@ -101,6 +104,7 @@ def rate_is_used_up(engine: Engine, job: Job, policy: Policy, now: datetime) -> 
     if policy.rate_limit is None:
         return False
     since = now - policy.rate_limit.per
-    runs = RunLog.objects.using(engine.using).filter(job=job, started_at__gt=since)
+    runs = RunLog.objects.using(engine.using).filter(job=job, scheduled_for__gt=since - OLDEST_SLOT)
+    runs = runs.filter(started_at__gt=since)
     ran = runs.exclude(Q(status=Status.SKIPPED) | Q(status=Status.PENDING))
     return policy.rate_limit.is_used_up(ran[: policy.rate_limit.count].count())

@@ -99,6 +99,12 @@ def set_next(job: Job, slot: datetime | None, *, not_before: datetime | None = N
     job.next_start_at = start if not_before is None else max(start, not_before)
 
 
+def last_instant(job: Job, now: datetime) -> datetime:
+    """Return `now`, or `ends_at` when that has passed: later slots are none of the job's."""
+    ends_at = policy_of(job).ends_at
+    return now if ends_at is None else min(now, ends_at)
+
+
 def _is_over(job: Job, policy: Policy, slot: datetime) -> bool:
     """Whether the job has had its last slot: `ends_at` has passed, or `max_runs` are done or going on."""
     if policy.ends_at is not None and slot > policy.ends_at:

@@ -8,9 +8,6 @@ from scheduler.engine.plan import set_next
 from scheduler.engine.write import locked, update_rows, write_transaction
 from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
 
-TAKEN_FROM_PLAN = (Trigger.SCHEDULE, Trigger.CATCH_UP)
-"""Runs that came from the plan of their job, which can have the slot back; all others were promised one by one."""
-
 
 def release_runs(engine: Engine, claimed: Sequence[Claimed]) -> None:
     """Undo claims: a slot is due again as if nobody had taken it, a promised attempt is promised again.
@@ -29,12 +26,18 @@ def release_runs(engine: Engine, claimed: Sequence[Claimed]) -> None:
         _write(engine, runs, by_job.values(), by_id)
 
 
+def _is_from_plan(run: RunLog) -> bool:
+    """Whether the run came from the plan of its job, which can have the slot back. All others were promised one by
+    one, the further attempts of a postponed slot among them."""
+    return run.trigger in (Trigger.SCHEDULE, Trigger.CATCH_UP) and run.attempt == 1
+
+
 def _give_back(job: Job, run: RunLog) -> None:
     job.active_runs -= 1
     if job.next_start_at == UNPLANNED or not may_run(job):
         return
     slot = job.next_run_at
-    if run.trigger in TAKEN_FROM_PLAN:
+    if _is_from_plan(run):
         slot = run.coalesced_from or run.scheduled_for
         slot = min(slot, job.next_run_at or slot)
         job.last_slot = None
@@ -42,10 +45,10 @@ def _give_back(job: Job, run: RunLog) -> None:
 
 
 def _write(engine: Engine, runs: list[RunLog], jobs: Collection[Job], claimed: dict[int, Claimed]) -> None:
-    taken = [run.pk for run in runs if run.trigger in TAKEN_FROM_PLAN]
+    taken = [run.pk for run in runs if _is_from_plan(run)]
     RunLog.objects.using(engine.using).filter(pk__in=taken).delete()
     changes = ("status", "due_at", "started_at", "instance_id", "worker")
-    promised = [run for run in runs if run.trigger not in TAKEN_FROM_PLAN]
+    promised = [run for run in runs if not _is_from_plan(run)]
     rows = ((Status.PENDING, claimed[run.pk].start_at, None, None, "", run.pk, run.token) for run in promised)
     update_rows(engine.using, RunLog, changes, ("id", "token"), rows)
     for job in jobs:

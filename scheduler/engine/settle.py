@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from scheduler.engine.outcome import NO_TIME, Outcome, Settled
-from scheduler.engine.plan import plan_probe, policy_of, schedule_of, set_next
+from scheduler.engine.plan import last_instant, plan_probe, policy_of, schedule_of, set_next
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.policy import MAX_LOST_ATTEMPTS, OnLost, breaker, overlap
@@ -173,7 +173,7 @@ def _skip_passed(job: Job, until: datetime) -> list[RunLog]:
     if first is None or first > until:
         return []
     schedule = schedule_of(job)
-    newest = latest_slot(schedule, first, until)
+    newest = latest_slot(schedule, first, last_instant(job, until))
     count = schedule.count_between(first - RESOLUTION, newest)
     job.skips += count
     job.last_slot = newest

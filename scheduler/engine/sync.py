@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from scheduler.engine.base import Engine
+from scheduler.engine.dependencies import replan_dependents
 from scheduler.models import UNPLANNED, Instance, Job
 from scheduler.registry import Task
 
@@ -58,6 +59,7 @@ def ensure_job(engine: Engine, name: str, now: datetime) -> None:
 def _create(engine: Engine, tasks: list[Task], now: datetime) -> int:
     jobs = [Job(name=task.name, created_at=now, **definition(task)) for task in tasks]
     Job.objects.using(engine.using).bulk_create(jobs, ignore_conflicts=True)
+    replan_dependents(engine.using, {job.name for job in jobs})
     return len(jobs)
 
 

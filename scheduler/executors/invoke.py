@@ -4,6 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any
@@ -36,14 +37,21 @@ def context_for(claimed: Claimed) -> RunContext:
         trigger=run.trigger,
         fencing_token=run.token,
         last_run_at=job.last_run_at,
-        state=dict(job.state),
+        state=deepcopy(job.state) if isinstance(job.state, dict) else {},
         log=LogLines(conf.MAX_LOG_CHARS),
     )
 
 
-@lru_cache(maxsize=4096)
 def is_async(function: Callable[..., Any]) -> bool:
     """Return whether calling the function gives a coroutine, also behind partials, wrappers and callable objects."""
+    try:
+        return _is_async(function)
+    except TypeError:  # a callable object without a hash
+        return _is_async.__wrapped__(function)
+
+
+@lru_cache(maxsize=4096)
+def _is_async(function: Callable[..., Any]) -> bool:
     while isinstance(function, partial):
         function = function.func
     return inspect.iscoroutinefunction(inspect.unwrap(function)) or inspect.iscoroutinefunction(

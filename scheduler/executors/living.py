@@ -25,6 +25,8 @@ class Living:
     over_time: bool = False
     stuck: bool = False
     abandoned: bool = False
+    given_up: bool = False
+    """Whether the ledger has it as abandoned."""
     saved: tuple[int, object] = (0, None)
     """How much of the log, and which progress, the ledger has."""
 

@@ -42,8 +42,8 @@ class JobQuerySet(models.QuerySet["Job"]):
     """Jobs by adjective."""
 
     def due(self, at: datetime) -> Self:
-        """Jobs whose planned start is not after `at`, the longest waiting first."""
-        return self.filter(next_start_at__lte=at).order_by("next_start_at")
+        """Jobs whose planned start is not after `at`: the highest priority first, then the longest waiting."""
+        return self.filter(next_start_at__lte=at).order_by("-priority", "next_start_at")
 
     def overdue(self, since: datetime) -> Self:
         """Jobs that should have started before `since` and have not."""

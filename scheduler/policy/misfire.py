@@ -57,12 +57,14 @@ def judge(
     grace: timedelta,
     window: timedelta | None,
     max_catch_up: int,
+    ends_at: datetime | None = None,
 ) -> Verdict:
     """Decide what becomes of `slot` and of every later slot up to `now`; constant time in the number of slots.
 
     `late` is how long after its planned start the slot was found: a start delayed by jitter or backoff is not late.
+    There are no slots after `ends_at`.
     """
-    newest = latest_slot(schedule, slot, now)
+    newest = latest_slot(schedule, slot, now if ends_at is None else min(now, ends_at))
     if late <= grace and newest == slot:
         return Verdict(run=slot)
     if misfire is Misfire.RUN_ALL:

@@ -10,6 +10,7 @@ from scheduler.runtime.runner import Runner
 
 _lock = threading.Lock()
 _runner: Runner | None = None
+_will_stop = False
 
 
 def current() -> Runner | None:
@@ -36,7 +37,7 @@ def run(by: str) -> None:
     with _lock:
         if current() is None:
             _runner = Runner(by)
-            atexit.register(stop)
+            _stop_at_exit()
             _runner.start()
 
 
@@ -46,16 +47,22 @@ def stop(seconds: float | None = None) -> None:
     with _lock:
         runner, _runner = current(), None
     if runner is not None:
-        atexit.unregister(stop)
         runner.stop(seconds)
         startup.release()
+
+
+def _stop_at_exit() -> None:
+    """Stop before the interpreter closes all thread pools: what runs then may still need one, as async ORM calls do."""
+    global _will_stop
+    if not _will_stop:
+        _will_stop = True
+        getattr(threading, "_register_atexit", atexit.register)(stop)
 
 
 def _forget() -> None:
     global _lock, _runner
     _lock = threading.Lock()
     _runner = None
-    atexit.unregister(stop)
 
 
 os.register_at_fork(after_in_child=_forget)

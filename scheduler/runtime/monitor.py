@@ -11,7 +11,7 @@ from scheduler.engine.outcome import Settled
 from scheduler.engine.plan import policy_of
 from scheduler.engine.rescue import close_as_lost
 from scheduler.executors.living import Living
-from scheduler.executors.text import keep_tail
+from scheduler.executors.text import keep_tail, storable
 from scheduler.executors.thread import ThreadExecutor
 from scheduler.models import RunLog
 from scheduler.policy import OnStuck
@@ -49,8 +49,10 @@ class Monitor:
         if policy.timeout is not None and policy.executor == "thread" and age >= policy.timeout:
             self._time_out(one, policy.timeout)
         if policy.stuck_after is not None and age >= policy.stuck_after and not one.stuck:
-            one.stuck = True
             self._flag(one, age, abandon=policy.on_stuck is OnStuck.ABANDON)
+        if one.abandoned and not one.given_up:
+            announce.settled(self._abandon(one.claimed.run))
+            one.given_up = True
 
     def _time_out(self, one: Living, timeout: timedelta) -> None:
         """First ask the run to stop; if it still lives at the next look, say so in the ledger."""
@@ -60,9 +62,9 @@ class Monitor:
             if one.cancel is not None:
                 return
         if not one.over_time:
-            one.over_time = True
             text = f"Timed out after {timeout.total_seconds():g} s and was asked to stop; its call still runs."
             mark.mark_timed_out(self._engine, one.claimed.run, text)
+            one.over_time = True  # only now: a database that is away is asked again
 
     def _until_timeout(self, one: Living, now: float) -> float:
         timeout = policy_of(one.claimed.job).timeout
@@ -73,7 +75,9 @@ class Monitor:
     def _flag(self, one: Living, age: timedelta, *, abandon: bool) -> None:
         run, stack = one.claimed.run, one.stack()
         text = f"Stuck: it has been running for {age.total_seconds():.0f} s.\n{stack}"
-        if not mark.mark_stuck(self._engine, run, self._clock.now(), text):
+        marked = mark.mark_stuck(self._engine, run, self._clock.now(), text)
+        one.stuck = True
+        if not marked:
             return
         signals.run_stuck.send_robust(RunLog, job=run.job, run=run, stack=stack)
         if abandon:
@@ -98,5 +102,5 @@ class Monitor:
         log, progress = one.context.log, one.context.last_progress
         if one.saved != (log.written, progress):
             text = keep_tail(log.text(), log.limit)
-            mark.save_progress(self._engine, one.claimed.run, text, progress)
+            mark.save_progress(self._engine, one.claimed.run, text, progress and storable(progress))
             one.saved = (log.written, progress)

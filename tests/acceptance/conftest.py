@@ -1,6 +1,7 @@
 """A migrated database for every ledger test, made once."""
 
 import shutil
+import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,13 @@ import pytest
 from .ledger import Ledger, manage
 
 Tasks = Mapping[str, Mapping[str, Any]]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def children_can_be_interrupted() -> None:
+    """A test run in the background ignores Ctrl-C, and its children would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -75,7 +75,13 @@ DIES_OF_SIGNAL = pytest.mark.xfail(
 def test_a_stop_leaves_nothing_behind_and_ends_as_the_server_always_does(
     kind: str, workers: int, args: list[str], number: int, ledger_of: LedgerOf
 ) -> None:
-    ledger = ledger_of({"tenth": {"schedule": "every 0.1s"}, "long": {"schedule": "every 0.5s", "seconds": 0.4}})
+    ledger = ledger_of(
+        {
+            "tenth": {"schedule": "every 0.1s"},
+            "long": {"schedule": "every 0.5s", "seconds": 0.4},
+            "async": {"schedule": "every 0.3s", "seconds": 0.25, "kind": "async"},
+        }
+    )
     for _ in range(CYCLES):
         before = len(ledger.starts())
         with serve(ledger, kind, *args, workers=workers) as server:

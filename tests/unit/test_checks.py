@@ -7,6 +7,8 @@ from django.test import override_settings
 from scheduler import checks
 from scheduler.registry import registry
 
+pytestmark = pytest.mark.django_db  # Django's own checks of JSON columns ask the database
+
 
 def found(prefix="scheduler."):
     return {message.id: message for message in run_checks() if (message.id or "").startswith(prefix)}

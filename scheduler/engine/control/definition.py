@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
+from scheduler.engine.dependencies import replan_dependents
 from scheduler.engine.plan import schedule_of
 from scheduler.engine.sync import CODE_COLUMNS, definition
 from scheduler.exceptions import InvalidSchedule, Refused, UnknownJob
@@ -71,6 +72,7 @@ def add_job(
             job.save(force_insert=True)
     except IntegrityError:
         raise Refused(f"A job {name!r} exists already; change it with update_job.", code="exists") from None
+    replan_dependents(Engine().using, {name})
     return job
 
 
@@ -131,7 +133,10 @@ def ask_gate(task: Task | None) -> None:
     """Raise Refused with code `gate_closed` when the gate of the task says no, or fails."""
     if task is None or task.gate is None:
         return
-    answer = task.gate()
+    try:
+        answer = task.gate()
+    except Exception as error:
+        answer = f"its gate failed with {type(error).__name__}: {error}"
     if answer is not True:
         reason = answer if isinstance(answer, str) else "its gate says no"
         raise Refused(f"{task.name!r} may not run: {reason}", code="gate_closed")

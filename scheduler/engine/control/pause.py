@@ -32,11 +32,12 @@ def resume_job(name: str, *, actor: str = "") -> Job:
     A broken job is reset too: who resumes it wants it to run. Raises Refused with code `gate_closed`.
     """
     job = get_job(name)
+    if job.broken_at or job.paused_at:
+        ask_gate(registry.find(job.task))
     if job.broken_at is not None:
         reset_job(name)
     if job.paused_at is None:
         return get_job(name)
-    ask_gate(registry.find(job.task))
     Job.objects.filter(pk=job.pk).update(**NOT_PAUSED, next_start_at=UNPLANNED)
     job = get_job(name)
     job_resumed.send_robust(Job, job=job, actor=actor)

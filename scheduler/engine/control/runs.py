@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Literal
 
-from django.db.models import F, Max
+from django.db.models import Count, F, Max, Min, Q, Sum
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
@@ -58,7 +58,8 @@ def cancel_run(run_id: int, *, actor: str = "") -> RunLog:
         if run.status == Status.PENDING:
             runs.update(status=Status.CANCELLED, due_at=None, finished_at=now, reason=reason[:500])
             Job.objects.using(engine.using).filter(pk=run.job_id).update(cancellations=F("cancellations") + 1)
-            promote_backfill(engine, [run], now)
+            if run.due_at is not None:  # it was the next of its backfill; those behind it still wait for their turn
+                promote_backfill(engine, [run], now)
         elif run.is_living:
             runs.filter(stop_requested_at__isnull=True).update(stop_requested_at=now, note=reason[:500])
         else:
@@ -87,12 +88,14 @@ def backfill(
         raise InvalidOption(f"only is {only!r}; it must be 'missing', 'failed' or 'all'.")
     ask_gate(_runnable_task(job))
     with write_transaction(engine.using):
+        locked(Job.objects.using(engine.using).filter(pk=job.pk)).get()  # the end of a run cannot pass us by
         slots = list(islice(_slots(job, start, min(end, now)), MOST_BACKFILLED + 1))
         if len(slots) > MOST_BACKFILLED:
             raise InvalidOption(f"There are more than {MOST_BACKFILLED} slots from start to end; take a shorter time.")
         rows = [_backfill_row(job, slot, attempt, actor) for slot, attempt in _chosen(engine, job, slots, only)]
         if not dry_run and rows:
-            if not job.runs.filter(trigger=Trigger.BACKFILL, status=Status.PENDING).exists():
+            in_flight = Q(status=Status.PENDING) | Q(due_at__isnull=False)
+            if not job.runs.filter(in_flight, trigger=Trigger.BACKFILL).exists():
                 rows[0].due_at = now
             insert_runs(engine.using, rows)
     announce(engine.using)
@@ -112,7 +115,10 @@ def _chosen(engine: Engine, job: Job, slots: list[datetime], only: str) -> Itera
     runs = RunLog.objects.using(engine.using).filter(job=job, scheduled_for__in=slots)
     last = dict(runs.values_list("scheduled_for").annotate(Max("attempt")).order_by())
     statuses = {(at, attempt): status for at, attempt, status in runs.values_list("scheduled_for", "attempt", "status")}
+    known_from = _known_from(engine, job) if only == "missing" else None
     for slot in slots:
+        if known_from and (job.created_at or known_from) <= slot < known_from:
+            continue
         attempt = last.get(slot, 0)
         status = statuses.get((slot, attempt))
         wanted = {
@@ -122,6 +128,23 @@ def _chosen(engine: Engine, job: Job, slots: list[datetime], only: str) -> Itera
         }
         if wanted[only]:
             yield slot, attempt + 1
+
+
+def _known_from(engine: Engine, job: Job) -> datetime | None:
+    """Return since when the ledger is complete, if retention has removed rows: older slots have been decided."""
+    kept = (
+        RunLog.objects.using(engine.using)
+        .filter(job=job)
+        .order_by()
+        .aggregate(
+            rows=Count("pk"),
+            beside=Sum("coalesced", filter=Q(status__in=(Status.SKIPPED, Status.MISSED)), default=0),
+            first=Min("scheduled_for"),
+        )
+    )
+    decided = job.ended_runs + job.skips + job.misses
+    first: datetime | None = kept["first"]
+    return first if decided > kept["rows"] + kept["beside"] else None
 
 
 def _backfill_row(job: Job, slot: datetime, attempt: int, actor: str) -> RunLog:

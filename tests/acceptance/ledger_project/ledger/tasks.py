@@ -7,6 +7,8 @@ from collections.abc import Callable
 from threading import Event
 from typing import Any
 
+from asgiref.sync import sync_to_async
+
 from scheduler import register
 
 from .journal import note
@@ -25,12 +27,12 @@ def plain(seconds: float) -> Callable[[], str]:
 
 
 def asynchronous(seconds: float) -> Callable[[], Any]:
-    """Return an `async def` task that takes so long."""
+    """Return an `async def` task that takes so long, and writes through a thread pool as Django's async ORM does."""
 
     async def task() -> str:
-        note("start")
+        await sync_to_async(note)("start")
         await asyncio.sleep(seconds)
-        note("end")
+        await sync_to_async(note)("end")
         return "done"
 
     return task

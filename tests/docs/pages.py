@@ -1,0 +1,30 @@
+"""What the documentation says, as data."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def page(name: str) -> str:
+    """Return the text of a page below docs/."""
+    return (ROOT / "docs" / name).read_text()
+
+
+def rows(name: str) -> list[list[str]]:
+    """Return the rows of all tables of a page, cell by cell, without heads and rules."""
+    lines = [line for line in page(name).splitlines() if line.startswith("|")]
+    rules = {place for place, line in enumerate(lines) if set(line) <= set("|-: ")}
+    wanted = [line for place, line in enumerate(lines) if not {place, place + 1} & rules]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in wanted]
+
+
+def named(name: str) -> list[str]:
+    """Return what stands in code type in the first column of the tables of a page."""
+    return [found for row in rows(name) for found in re.findall(r"`([^`]+)`", row[0])]
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """Return the code blocks of a page in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE)

@@ -1,0 +1,96 @@
+"""The pages hang together: links lead somewhere, words are those of the glossary, code can be run."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scheduler.models import Job, JobState, Status
+from scheduler.registry import registry
+from tests.docs.pages import PAGES, ROOT, blocks, page
+
+NAMES = [str(path.relative_to(ROOT)) for path in PAGES]
+README = ROOT / "README.md"
+
+
+@pytest.fixture
+def own_registry() -> Iterator[None]:
+    before = set(registry.names())
+    yield
+    for name in set(registry.names()) - before:
+        registry.remove(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_link_to_a_page_leads_there(name: str) -> None:
+    path = ROOT / name
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text())
+    assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+def test_every_page_is_reached_from_the_index() -> None:
+    index = page("index.md")
+    pages = {str(path.relative_to(ROOT / "docs")) for path in PAGES if path not in (README, ROOT / "docs/index.md")}
+    assert {name for name in pages if f"({name})" not in index} == set()
+
+
+def test_the_glossary_lists_the_states() -> None:
+    glossary = page("glossary.md")
+    assert ", ".join(str(status.label) for status in Status) in glossary
+    assert ", ".join(str(state.label) for state in JobState) in glossary
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_block_of_python_compiles(name: str) -> None:
+    for code in blocks(ROOT / name, "python"):
+        compile(code, name, "exec")
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("own_registry")
+def test_the_blocks_of_the_readme_run() -> None:
+    names: dict[str, Any] = {"__name__": "readme"}
+    for code in blocks(README, "python"):
+        exec(compile(code, "README.md", "exec"), names)
+    names["everyday_work"]()
+    assert names["cleanup_old_events"]() == "nothing to delete"
+    assert {"digest_north", "digest_month"} <= set(Job.objects.values_list("name", flat=True))
+
+
+def test_the_readme_has_one_command_for_the_demo_and_one_for_the_tests() -> None:
+    commands = re.findall(r"^python3 -m venv .*$", README.read_text(), re.MULTILINE)
+    assert [command.rpartition("&& ")[2].split()[:3] for command in commands] == [
+        [".venv/bin/python", "manage.py", "demo"],
+        [".venv/bin/python", "-m", "pytest"],
+    ]
+
+
+def test_the_schedule_example_of_the_how_to_is_true() -> None:
+    code = blocks(ROOT / "docs/how-to/test-your-tasks.md", "python")[-1]
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+@pytest.mark.acceptance
+def test_the_tutorial_works(tmp_path: Path) -> None:
+    """The project and the task of the tutorial, made as it says."""
+    python = sys.executable
+
+    def run(*words: str) -> str:
+        env = {"PATH": "", "PYTHONPATH": str(ROOT)}
+        ended = subprocess.run(words, cwd=tmp_path, check=False, capture_output=True, text=True, env=env)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    run(python, "-m", "django", "startproject", "mysite", ".")
+    run(python, "manage.py", "startapp", "shop")
+    settings = tmp_path / "mysite/settings.py"
+    settings.write_text(settings.read_text().replace("INSTALLED_APPS = [", 'INSTALLED_APPS = ["scheduler", "shop",'))
+    task = next(code for code in blocks(ROOT / "docs/tutorial.md", "python") if "@register" in code)
+    (tmp_path / "shop/tasks.py").write_text(task)
+    run(python, "manage.py", "migrate")
+    assert "count_orders" in run(python, "manage.py", "list_tasks")
+    assert "42" in run(python, "manage.py", "run_task", "count_orders")

@@ -1,0 +1,73 @@
+"""The facts in the reference are those of the code."""
+
+import inspect
+import re
+from dataclasses import fields
+from pkgutil import iter_modules
+from typing import Any
+
+import pytest
+from django.dispatch import Signal
+
+import scheduler
+from scheduler import checks, signals
+from scheduler.conf import SETTINGS
+from scheduler.management import commands
+from scheduler.policy import Policy
+from tests.docs.pages import named, page, rows
+
+SETTING_ROWS = {row[0].strip("`"): row[1:] for row in rows("reference/settings.md")}
+
+
+def test_every_setting_is_documented_and_no_other() -> None:
+    assert sorted(SETTING_ROWS) == sorted(SETTINGS)
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_a_setting_is_documented_with_its_default_and_meaning(name: str) -> None:
+    _, default, meaning = SETTING_ROWS[name]
+    assert eval(default.strip("`")) == SETTINGS[name].default
+    assert meaning == SETTINGS[name].meaning
+
+
+def test_every_policy_option_is_documented_and_no_other() -> None:
+    policy = page("reference/options.md").partition("## Of the policy")[2]
+    documented = re.findall(r"^\| `(\w+)` \|", policy, re.MULTILINE)
+    assert sorted(documented) == sorted(field.name for field in fields(Policy))
+
+
+def test_every_argument_of_register_is_documented() -> None:
+    own = set(inspect.signature(scheduler.register).parameters) - {"name", "into", "options"}
+    assert own <= set(named("reference/options.md"))
+
+
+@pytest.mark.parametrize("row", [row for row in rows("reference/options.md") if hasattr(Policy(), row[0].strip("`"))])
+def test_a_plain_default_of_an_option_is_the_real_one(row: list[str]) -> None:
+    default: Any = getattr(Policy(), row[0].strip("`"))
+    if row[1].startswith("`"):
+        assert eval(row[1].strip("`")) == default
+
+
+def test_every_signal_is_documented_and_no_other() -> None:
+    sent = [name for name, value in vars(signals).items() if isinstance(value, Signal)]
+    assert sorted(named("reference/signals.md")) == sorted(sent)
+
+
+def test_every_check_is_documented_and_no_other() -> None:
+    ids = re.findall(r'id="(scheduler\.[EW]\d{3})"', inspect.getsource(checks))
+    assert sorted(set(named("reference/checks.md"))) == sorted(set(ids))
+
+
+def test_every_command_is_documented_and_no_other() -> None:
+    assert sorted(named("reference/commands.md")) == sorted(module.name for module in iter_modules(commands.__path__))
+
+
+@pytest.mark.parametrize("name", sorted(scheduler.__all__))
+def test_every_public_name_exists_and_is_documented(name: str) -> None:
+    assert getattr(scheduler, name)
+    assert f"`{name}`" in page("reference/api.md")
+
+
+def test_the_reference_of_the_api_names_nothing_that_is_not_public() -> None:
+    names = {name for name in named("reference/api.md") if name.isidentifier()}
+    assert names <= set(scheduler.__all__)

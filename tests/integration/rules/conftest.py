@@ -1,0 +1,55 @@
+"""What plays and processes of these tests are given: the public API's registry and clock, and a process to step."""
+
+import pytest
+
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.registry import register, registry
+from scheduler.runtime import dbclock
+from scheduler.testing import ManualClock
+from tests.factories import T0
+from tests.integration.rules.play import Play
+from tests.integration.rules.process import SteppedProcess
+
+
+@pytest.fixture
+def known():
+    """The process-wide registry, which the public API asks, with one task “task”; put back afterwards."""
+    before = {task.name: task for task in registry}
+    register("task")(lambda: None)
+    yield registry
+    for name in registry.names():
+        registry.remove(name)
+    for task in before.values():
+        registry.add(task)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock at T0 that the public API goes by."""
+    manual = ManualClock(T0)
+    monkeypatch.setattr(SYSTEM_CLOCK, "now", manual.now)
+    return manual
+
+
+@pytest.fixture
+def play(known, clock):
+    plays = Play(known, clock)
+    yield plays
+    plays.close()
+
+
+@pytest.fixture
+def start(known, monkeypatch):
+    """Start a process whose service threads the test steps itself: `start(task=…, workers=…)`."""
+    monkeypatch.setattr(dbclock, "CLOCK_QUERIES", {})
+    started = []
+
+    def make(**options) -> SteppedProcess:
+        process = SteppedProcess(known, **options)
+        monkeypatch.setattr(SYSTEM_CLOCK, "now", process.clock.now)
+        started.append(process)
+        return process
+
+    yield make
+    for process in started:
+        process.shut()

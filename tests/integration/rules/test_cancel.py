@@ -1,0 +1,177 @@
+"""Cancel and replace: runs are asked to stop, wherever they run, and end when they agree."""
+
+import asyncio
+import threading
+
+import pytest
+
+from scheduler.context import current_run
+from scheduler.engine import mark
+from scheduler.engine.control import cancel_run, run_now
+from scheduler.exceptions import Refused, UnknownRun
+from scheduler.models import Job, RunLog, Status
+from scheduler.registry import register
+from scheduler.signals import runs_asked_to_stop
+from tests.factories import at, finish, make_job
+from tests.integration.rules.process import PATIENCE, until
+
+pytestmark = pytest.mark.django_db
+
+
+def polite():
+    run = current_run()
+    until(lambda: run.stop_requested, "the wish to stop")
+    run.check_stop()
+
+
+async def patient():
+    await asyncio.Event().wait()
+
+
+def run_living(process, function, **options):
+    """Start a run of a job in a worker or on the loop; return its row."""
+    process.engine.registry.remove("task")
+    register("task", into=process.engine.registry)(function)
+    make_job(**options)
+    process.dispatch()
+    process.dispatch(at(60))
+    until(process.living, "the start")
+    return RunLog.objects.get(status=Status.RUNNING)
+
+
+@pytest.mark.parametrize("function", [polite, patient], ids=["sync", "async"])
+def test_a_living_run_of_this_process_is_asked_at_once_and_is_cancelled(start, function):
+    process = start()
+    run = run_living(process, function)
+    if function is patient:
+        until(lambda: process.runner.executor.living()[0].cancel, "the loop")
+    cancel_run(run.pk, actor="ann")
+    process.until_idle()
+    run.refresh_from_db()
+    assert (run.status, run.note) == (Status.CANCELLED, "cancelled by ann")
+    assert run.reason == "stopped when asked to: cancelled"
+    assert (Job.objects.get().cancellations, Job.objects.get().consecutive_failures) == (1, 0)
+
+
+def test_a_run_of_another_process_is_asked_at_its_next_look(start):
+    process = start()
+    run = run_living(process, polite)
+    runs_asked_to_stop.disconnect(dispatch_uid=id(process.runner))  # as if this were said elsewhere
+    cancel_run(run.pk)
+    process.watch(at(62))
+    process.until_idle()
+    run.refresh_from_db()
+    assert run.status == Status.CANCELLED
+
+
+def test_a_process_run_is_asked_too(start, monkeypatch):
+    """Its worker waits for the child and watches the flag; here a stand-in for the child does."""
+    process, asked = start(), threading.Event()
+
+    def stand_in(claimed, context, clock, *, timeout):
+        until(lambda: context.stop_requested, "the wish to stop")
+        asked.set()
+        from scheduler.executors.invoke import _stopped
+
+        return _stopped(context, clock.now(), clock)
+
+    monkeypatch.setattr("scheduler.executors.process.run_in_process", stand_in)
+    run = run_living(process, lambda: None, executor="process")
+    cancel_run(run.pk)
+    assert asked.wait(PATIENCE)
+    process.until_idle()
+    run.refresh_from_db()
+    assert run.status == Status.CANCELLED
+
+
+def test_a_deaf_run_goes_on_and_keeps_its_outcome(start):
+    process = start()
+    task = process.hold()
+    run = process.start_one(task)
+    cancel_run(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.stop_requested_at) == (Status.RUNNING, at(60))
+    task.let_go.set()
+    process.until_idle()
+    run.refresh_from_db()
+    assert (run.status, run.result) == (Status.SUCCEEDED, "let go")
+
+
+def test_asking_twice_keeps_the_first_instant_and_note(start):
+    process = start()
+    run = process.start_one(process.hold())
+    cancel_run(run.pk, actor="ann")
+    process.go_to(at(70))
+    cancel_run(run.pk, actor="bob")
+    run.refresh_from_db()
+    assert (run.stop_requested_at, run.note) == (at(60), "cancelled by ann")
+
+
+def test_an_ended_and_an_unknown_run_are_refused(play):
+    make_job()
+    (claimed,) = play.tick(60)
+    play.end(61)
+    with pytest.raises(Refused, match="has ended already"):
+        cancel_run(claimed.run.pk)
+    with pytest.raises(UnknownRun):
+        cancel_run(claimed.run.pk + 1)
+
+
+def test_a_cancelled_slot_is_not_retried_and_trips_nothing(play):
+    job = make_job(retries=3, breaker_threshold=1)
+    play.tick(60)
+    play.end(61, Status.CANCELLED)
+    job.refresh_from_db()
+    assert (job.broken_at, job.consecutive_failures, RunLog.objects.waiting().count()) == (None, 0, 0)
+
+
+def test_a_pending_run_never_starts(play):
+    make_job()
+    run = run_now("job")
+    cancel_run(run.pk)
+    assert play.tick(1) == []
+    run.refresh_from_db()
+    assert (run.status, run.finished_at) == (Status.CANCELLED, at(0))
+
+
+class TestReplace:
+    """The living run is asked to stop; the newest slot starts when it has ended."""
+
+    def test_a_living_run_makes_room_for_the_newest_slot_I2(self, start):
+        process = start()
+        run = run_living(process, polite, overlap="replace")
+        process.dispatch(at(120))
+        until(lambda: not process.living(), "the end of the first run")
+        process.write()
+        run.refresh_from_db()
+        assert (run.status, run.reason) == (Status.CANCELLED, "stopped when asked to: replaced")
+        process.dispatch(at(121))
+        until(process.living, "the replacement")
+        assert RunLog.objects.get(status=Status.RUNNING).scheduled_for == at(120)
+
+    def test_a_deaf_run_is_not_run_beside_and_only_the_newest_slot_follows_I2(self, start):
+        process = start()
+        task = process.hold()
+        process.start_one(task, overlap="replace")
+        for seconds in (120, 180, 240):
+            process.dispatch(at(seconds))
+        assert task.calls == 1
+        task.let_go.set()
+        process.until_idle()
+        process.dispatch(at(250))
+        until(lambda: task.calls == 2, "the replacement")
+        process.until_idle()
+        newest = RunLog.objects.latest("pk")
+        assert (newest.scheduled_for, newest.coalesced, task.most_at_once) == (at(240), 2, 1)
+
+    def test_it_is_asked_once_per_slot_that_comes(self, play, monkeypatch):
+        asked = []
+        monkeypatch.setattr("scheduler.engine.claim.ask_to_stop", lambda *a: asked.append(a[1]) or mark.ask_to_stop(*a))
+        job = make_job(overlap="replace")
+        play.tick(60)
+        for seconds in (120, 121, 122):
+            play.tick(seconds)
+        assert [ids for ids in asked if ids] == [[job.pk]]
+        finish(play.engine, play.open[0], at(130), Status.CANCELLED)
+        (claimed,) = play.tick(130)
+        assert claimed.run.scheduled_for == at(120)

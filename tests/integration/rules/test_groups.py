@@ -1,0 +1,112 @@
+"""Groups: a limit on living runs, shared by jobs and instances; and a stop for all of them (I15)."""
+
+import pytest
+
+from scheduler.engine.control import pause_group, resume_group, run_now
+from scheduler.engine.limits import ensure_groups
+from scheduler.engine.rescue import rescue
+from scheduler.models import Group, Job, RunLog, Status
+from tests.factories import at, claim_at, finish, make_engine, make_job, tick_at
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known", "clock")]
+
+
+@pytest.fixture(autouse=True)
+def groups(settings):
+    settings.SCHEDULER_GROUPS = {"serial": 1, "pair": 2}
+
+
+def engines(count=1):
+    made = [make_engine() for _ in range(count)]
+    ensure_groups(made[0])
+    return made
+
+
+def make_jobs(count, group="serial", **columns):
+    return [make_job(f"{group}{number}", columns={"group": group, **columns}) for number in range(count)]
+
+
+@pytest.mark.parametrize(("group", "most"), [("serial", 1), ("pair", 2)])
+def test_no_more_runs_live_than_the_group_allows_I15(group, most):
+    make_jobs(5, group)
+    (engine,) = engines()
+    assert len(claim_at(engine, at(60)).runs) == most
+    assert claim_at(engine, at(61)).runs == []
+
+
+def test_the_limit_holds_across_two_engines_I15():
+    make_jobs(4, "pair")
+    one, other = engines(2)
+    assert len(claim_at(one, at(60), limit=1).runs) == 1
+    assert len(claim_at(other, at(60)).runs) == 1
+    assert claim_at(one, at(61)).runs == claim_at(other, at(61)).runs == []
+
+
+def test_who_waits_stays_due_and_follows_when_a_place_is_free():
+    first, second = make_jobs(2)
+    (engine,) = engines()
+    (claimed,) = claim_at(engine, at(60)).runs
+    second.refresh_from_db()
+    assert second.next_start_at == at(60)
+    finish(engine, claimed, at(60), after=10)
+    (following,) = claim_at(engine, at(70)).runs
+    assert (following.job.name, following.run.scheduled_for) == (second.name, at(60))
+    assert not RunLog.objects.exclude(status__in=["running", "succeeded"]).exists()
+
+
+def test_a_full_group_does_not_crowd_out_others():
+    make_jobs(5)
+    make_job("free")
+    (engine,) = engines()
+    claim_at(engine, at(60), limit=1)
+    Job.objects.filter(name="free").update(next_start_at=at(61), next_run_at=at(61))
+    assert [one.job.name for one in claim_at(engine, at(61), limit=1).runs] == ["free"]
+
+
+def test_a_place_is_held_until_the_call_of_a_timed_out_run_ends_I15():
+    make_jobs(2)
+    (engine,) = engines()
+    (claimed,) = claim_at(engine, at(60)).runs
+    RunLog.objects.filter(pk=claimed.run.pk).update(status=Status.TIMED_OUT)
+    assert claim_at(engine, at(61)).runs == []
+
+
+def test_a_crash_frees_the_place_because_living_runs_are_counted_I15():
+    make_jobs(2, last_slot=None)
+    (dead,) = engines()
+    claim_at(dead, at(60))
+    alive = make_engine(now=at(200))
+    rescue(alive, at(200), lambda process: True)
+    assert len(claim_at(alive, at(200)).runs) == 1
+
+
+def test_runs_by_hand_need_a_place_too_I15():
+    first, second = make_jobs(2)
+    (engine,) = engines()
+    (claimed,) = claim_at(engine, at(60)).runs
+    other = second if claimed.job.name == first.name else first
+    run_now(other.name)
+    assert claim_at(engine, at(61)).runs == []
+    finish(engine, claimed, at(62))
+    assert [one.run.trigger for one in claim_at(engine, at(62)).runs] == ["manual"]
+
+
+def test_a_group_that_no_setting_names_has_no_limit():
+    make_jobs(3, "loose")
+    (engine,) = engines()
+    assert len(claim_at(engine, at(60)).runs) == 3
+
+
+def test_a_paused_group_stops_also_jobs_that_join_it_later():
+    make_jobs(1)
+    (engine,) = engines()
+    pause_group("serial", reason="noise", actor="ann")
+    make_job("late", columns={"group": "serial"})
+    make_job("other")
+    assert [one.job.name for one in claim_at(engine, at(60)).runs] == ["other"]
+    group = Group.objects.get(name="serial")
+    assert (group.paused_at, group.paused_by, group.pause_reason) == (at(0), "ann", "noise")
+    assert resume_group("serial")
+    assert not resume_group("serial"), "it was not paused any more"
+    tick_at(engine, at(70))
+    assert set(Job.objects.filter(group="serial").values_list("next_run_at", flat=True)) == {at(120)}

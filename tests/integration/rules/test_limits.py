@@ -1,0 +1,92 @@
+"""Priority and the limits of one job: rate, number of runs, first and last instant."""
+
+import pytest
+
+from scheduler.engine.control import run_now
+from scheduler.models import Status
+from scheduler.schedules import DailyAt, Every
+from tests.factories import DAY, HOUR, T0, at, claim_at, claim_one, finish, ledger, make_engine, make_job, run_at
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known", "clock")]
+
+
+def test_the_higher_priority_starts_first_when_workers_are_scarce():
+    for name, priority in (("low", -5), ("high", 9), ("middle", 0)):
+        make_job(name, columns={"priority": priority})
+    engine = make_engine()
+    order = [claim_at(engine, at(60 + number), limit=1).runs[0].job.name for number in range(3)]
+    assert order == ["high", "middle", "low"]
+
+
+def test_of_equal_priority_the_longest_waiting_starts_first():
+    for seconds in (30, 10, 20):
+        make_job(f"job{seconds}", Every(seconds=seconds))
+    claims = claim_at(make_engine(), at(30), limit=3)
+    assert [one.job.name for one in claims.runs] == ["job10", "job20", "job30"]
+
+
+def test_a_high_priority_does_not_start_before_its_slot_I4():
+    make_job("high", columns={"priority": 1000})
+    assert claim_at(make_engine(), at(59)).runs == []
+
+
+def test_a_rate_limit_counts_runs_by_hand_and_every_attempt_but_no_skipped_slot():
+    job = make_job(rate_limit="2/10min", retries=1, backoff=None)
+    engine = make_engine()
+    run_at(engine, at(60), Status.FAILED)
+    run_at(engine, at(61))
+    assert claim_at(engine, at(120)).runs == []
+    assert claim_at(engine, at(600)).runs == []
+    job.refresh_from_db()
+    assert job.skips == 9
+    run_now("job")
+    finish(engine, claim_one(engine, at(620)), at(620))
+    assert claim_one(engine, at(662)).run.scheduled_for == at(660), "the window has let go of the first two"
+
+
+def test_a_rate_limit_slides_and_does_not_reset_at_full_hours():
+    make_job(schedule=Every(minutes=20), rate_limit="1/h")
+    engine = make_engine()
+    run_at(engine, at(minutes=20))
+    assert claim_at(engine, at(minutes=60)).runs == []
+    assert claim_one(engine, at(minutes=80)).run.scheduled_for == at(minutes=80)
+
+
+@pytest.mark.parametrize(
+    ("options", "started", "last"),
+    [
+        ({"starts_at": T0 + 3 * DAY}, T0 + 3 * DAY + HOUR, None),
+        ({"starts_at": T0 + 3 * DAY + HOUR}, T0 + 3 * DAY + HOUR, None),
+        ({"ends_at": T0 + DAY}, T0 + HOUR, T0 + HOUR),
+        ({"ends_at": T0 + DAY + HOUR}, T0 + HOUR, T0 + DAY + HOUR),
+    ],
+    ids=["starts", "starts at a slot", "ends", "ends at a slot"],
+)
+def test_the_first_and_the_last_slot_are_inside_the_bounds(options, started, last):
+    job = make_job(schedule=DailyAt(hour=13), **options)
+    engine = make_engine()
+    for day in range(6):
+        for claimed in claim_at(engine, T0 + day * DAY + 2 * HOUR).runs:
+            finish(engine, claimed, T0 + day * DAY + 2 * HOUR)
+    slots = [slot for slot, _, _ in ledger(job)]
+    job.refresh_from_db()
+    assert slots[0] == started
+    assert last is None or (slots[-1], job.job_state) == (last, "finished")
+
+
+def test_ends_at_bounds_a_catch_up_too():
+    job = make_job(schedule=DailyAt(hour=13), ends_at=T0 + DAY)
+    run = run_at(make_engine(), T0 + 5 * DAY)
+    job.refresh_from_db()
+    assert (run.scheduled_for, job.job_state) == (T0 + HOUR, "finished")
+
+
+def test_max_runs_counts_what_is_going_on_so_that_no_run_is_one_too_many():
+    job = make_job(max_runs=2, overlap="allow", max_concurrent=5)
+    engine = make_engine()
+    claims = [claim_at(engine, at(60 * minute)).runs for minute in (1, 2, 3)]
+    assert [len(runs) for runs in claims] == [1, 1, 0]
+    for runs in claims[:2]:
+        finish(engine, runs[0], at(200))
+    job.refresh_from_db()
+    assert (job.successes, job.job_state) == (2, "finished")

@@ -20,7 +20,7 @@ class SchedulerConfig(AppConfig):
         from scheduler.runtime import startup
 
         autodiscover()
-        startup.arm(_start, enabled=conf.ENABLED)
+        startup.arm(_start, stop=_stop, enabled=conf.ENABLED)
 
 
 def _start() -> None:
@@ -28,3 +28,9 @@ def _start() -> None:
 
     decision = startup.decision()
     local.run(by=decision.how if decision else "")
+
+
+def _stop() -> None:
+    from scheduler.runtime import local
+
+    local.stop()

@@ -1,9 +1,10 @@
 """Sync: make the jobs in the database follow the tasks in the code. Safe when several processes boot at once."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from django.db.models import QuerySet
 
 from scheduler.engine.base import Engine
 from scheduler.engine.dependencies import replan_dependents
@@ -41,11 +42,12 @@ def definition(task: Task) -> dict[str, Any]:
 
 def sync(engine: Engine, now: datetime) -> Synced:
     """Create missing jobs, change those whose code changed, set aside those without code, take back returning ones."""
-    present = {job.name: job for job in Job.objects.using(engine.using).all()}
+    jobs = Job.objects.using(engine.using)
+    present = {job.name: job for job in jobs.filter(name__in=engine.registry.names())}
     created = _create(engine, [task for task in engine.registry if task.name not in present], now)
     changed = sum(_follow(engine, present[task.name], task) for task in engine.registry if task.name in present)
-    returned = _take_back(engine, present.values())
-    orphaned = _set_aside(engine, present.values(), now)
+    returned = _take_back(engine, jobs.filter(orphaned_at__isnull=False, task__in=engine.registry.names()))
+    orphaned = _set_aside(engine, jobs.filter(orphaned_at__isnull=True).exclude(task__in=engine.registry.names()), now)
     return Synced(created, changed, orphaned, returned)
 
 
@@ -76,20 +78,14 @@ def _follow(engine: Engine, job: Job, task: Task) -> int:
     return Job.objects.using(engine.using).filter(pk=job.pk).update(**changes)
 
 
-def _take_back(engine: Engine, jobs: Iterable[Job]) -> int:
-    ids = [job.pk for job in jobs if job.orphaned_at and job.task in engine.registry]
-    if not ids:
-        return 0
-    back = Job.objects.using(engine.using).filter(pk__in=ids, orphaned_at__isnull=False)
-    return back.update(orphaned_at=None, problem="", next_start_at=UNPLANNED)
+def _take_back(engine: Engine, orphans: QuerySet[Job]) -> int:
+    return orphans.update(orphaned_at=None, problem="", next_start_at=UNPLANNED) if orphans.exists() else 0
 
 
-def _set_aside(engine: Engine, jobs: Iterable[Job], now: datetime) -> int:
+def _set_aside(engine: Engine, jobs: QuerySet[Job], now: datetime) -> int:
     """Orphan the jobs whose task neither this process nor any other live instance registers."""
-    strangers = [job for job in jobs if job.task not in engine.registry and not job.orphaned_at]
-    if not strangers:
-        return 0
-    served = served_elsewhere(engine, now)
+    strangers = list(jobs.only("pk", "task", "source"))
+    served = served_elsewhere(engine, now) if strangers else set()
     count = 0
     for job in strangers:
         if job.task not in served:

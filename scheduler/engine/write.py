@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from scheduler.exceptions import SchedulerError
 from scheduler.models import Instance, RunLog
 
 M = TypeVar("M", bound=models.Model)
+Row = tuple[Any, ...]
 
 
 class LostRace(SchedulerError):
@@ -72,7 +74,7 @@ def update_rows(
     """
     connection = connections[using]
     fields: list[Any] = [model._meta.get_field(name) for name in (*changes, *conditions)]
-    prepared = list(_prepared(connection, fields, rows))
+    prepared = _prepared(connection, fields, rows)
     if not prepared:
         return
     quote = connection.ops.quote_name
@@ -92,7 +94,7 @@ def insert_runs(using: str, runs: Sequence[RunLog]) -> None:
     read = attrgetter(*(field.attname for field in fields))
     for start in range(0, len(runs), size):
         batch = runs[start : start + size]
-        ids = _insert(connection, fields, list(_prepared(connection, fields, map(read, batch))))
+        ids = _insert(connection, fields, _prepared(connection, fields, map(read, batch)))
         for run, pk in zip(batch, ids, strict=False):
             run.pk = pk
     for run in runs:
@@ -129,19 +131,20 @@ def _id_of(using: str, run: RunLog) -> int:
     return ids.get(job_id=run.job_id, scheduled_for=run.scheduled_for, attempt=run.attempt)
 
 
-def _prepared(
-    connection: BaseDatabaseWrapper, fields: Sequence[Any], rows: Iterable[Sequence[Any]]
-) -> Iterator[list[Any]]:
-    """Give the values the form the database driver takes. Most columns repeat a few values, each converted once."""
-    seen: list[dict[Any, Any]] = [{} for _ in fields]
-    for row in rows:
-        out = []
-        for field, known, value in zip(fields, seen, row, strict=True):
-            try:
-                out.append(known[value])
-            except KeyError:
-                known[value] = prepared = field.get_db_prep_save(value, connection)
-                out.append(prepared)
-            except TypeError:  # not hashable: JSON
-                out.append(field.get_db_prep_save(value, connection))
-        yield out
+def _prepared(connection: BaseDatabaseWrapper, fields: Sequence[Any], rows: Iterable[Sequence[Any]]) -> list[Row]:
+    """Give the values the form the database driver takes, column by column: most columns repeat a few values."""
+    columns = list(zip(*rows, strict=True))
+    if not columns:
+        return []
+    prepared = (_column(connection, field, column) for field, column in zip(fields, columns, strict=True))
+    return list(zip(*prepared, strict=True))
+
+
+def _column(connection: BaseDatabaseWrapper, field: Any, values: Sequence[Any]) -> list[Any]:
+    prepare = partial(field.get_db_prep_save, connection=connection)
+    try:
+        prepared = {value: prepare(value) for value in set(values)}
+    except TypeError:  # not hashable: JSON, and mostly empty
+        empty = prepare({})
+        return [empty if value == {} else prepare(value) for value in values]
+    return [prepared[value] for value in values]

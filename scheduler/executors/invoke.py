@@ -132,7 +132,7 @@ def _await_here(awaitable: Awaitable[Any]) -> Any:
 
 
 def _succeeded(context: RunContext, result: Any, started_at: datetime, clock: Clock) -> Outcome:
-    text = result_text(result, conf.MAX_LOG_CHARS)
+    text = result_text(result, context.log.limit)
     if context.timed_out:
         error = "Timed out; its call returned all the same, after its time."
         return _outcome(context, Status.TIMED_OUT, started_at, clock, result=text, error=error)
@@ -150,11 +150,11 @@ def _failed(context: RunContext, error: BaseException, started_at: datetime, clo
             postponed_by=error.delay,
         )
     if context.timed_out:
-        text = f"Timed out; it then ended with:\n{error_text(error, conf.MAX_LOG_CHARS)}"
-        return _outcome(context, Status.TIMED_OUT, started_at, clock, error=text[: conf.MAX_LOG_CHARS])
+        text = f"Timed out; it then ended with:\n{error_text(error, context.log.limit)}"
+        return _outcome(context, Status.TIMED_OUT, started_at, clock, error=text[: context.log.limit])
     if context.stop_requested and isinstance(error, RunStopped | asyncio.CancelledError):
         return stopped(context, started_at, clock)
-    return _outcome(context, Status.FAILED, started_at, clock, error=error_text(error, conf.MAX_LOG_CHARS))
+    return _outcome(context, Status.FAILED, started_at, clock, error=error_text(error, context.log.limit))
 
 
 def stopped(context: RunContext, started_at: datetime, clock: Clock) -> Outcome:
@@ -172,7 +172,7 @@ def _outcome(context: RunContext, status: str, started_at: datetime, clock: Cloc
         status=status,
         started_at=started_at,
         finished_at=max(clock.now(), started_at),
-        log=keep_tail(context.log.text(), conf.MAX_LOG_CHARS),
+        log=keep_tail(context.log.text(), context.log.limit),
         totals=storable(context._totals) or None,
         progress=storable(context._progress) or None,
         state=storable(context.state, limit=STATE_LIMIT),

@@ -19,6 +19,7 @@ from scheduler.exceptions import ConfigurationError
 from scheduler.policy import Policy
 from scheduler.policy import codec as policies
 from scheduler.schedules import Schedule, parse
+from scheduler.schedules.base import naive_utc
 
 if TYPE_CHECKING:
     _DateTimeField = models.DateTimeField[Any, Any]
@@ -46,6 +47,14 @@ class InstantField(_DateTimeField):
         if value.tzinfo is None:
             value = value.replace(tzinfo=ZoneInfo(settings.TIME_ZONE))
         return value.astimezone(UTC).replace(tzinfo=None)
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        """In SQLite the text of the instant in UTC, whatever TIME_ZONE the database has; elsewhere as Django does."""
+        if not prepared:
+            value = self.get_prep_value(value)
+        if connection.vendor != "sqlite" or not isinstance(value, datetime):
+            return super().get_db_prep_value(value, connection, prepared=True)
+        return (value if value.tzinfo is None else naive_utc(value)).isoformat(" ")
 
     def from_db_value(self, value: datetime | None, expression: object, connection: object) -> datetime | None:
         return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value

@@ -12,9 +12,9 @@ from typing import Any
 
 from django.core.signals import request_started
 
-from .gate import Gate, Phase
-from .process import frames_here, names_of
-from .serving import Forks, Frame, StartDecision
+from scheduler.runtime.gate import Gate, Phase
+from scheduler.runtime.process import frames_here, names_of
+from scheduler.runtime.serving import Forks, Frame, StartDecision
 
 _gate = Gate()
 _watching = False

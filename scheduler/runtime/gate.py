@@ -9,9 +9,8 @@ from enum import Enum
 from types import FrameType
 
 from scheduler.clock import SYSTEM_CLOCK, Clock
-
-from .process import lives
-from .serving import RUNNING_PID, Forks, StartDecision
+from scheduler.runtime.process import lives
+from scheduler.runtime.serving import RUNNING_PID, Forks, StartDecision
 
 logger = logging.getLogger("scheduler.startup")
 

@@ -4,7 +4,7 @@ import os
 import sys
 from types import FrameType
 
-from .serving import Frame, StartDecision, decide
+from scheduler.runtime.serving import Frame, StartDecision, decide
 
 LOADERS = frozenset(
     {

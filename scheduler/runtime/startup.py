@@ -5,11 +5,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from scheduler.clock import SYSTEM_CLOCK, Clock
-
-from . import forks
-from .gate import Phase
-from .process import decide_here, frames_here, loading_frame
-from .serving import Forks, StartDecision
+from scheduler.runtime import farewell, forks
+from scheduler.runtime.gate import Phase
+from scheduler.runtime.process import decide_here, frames_here, loading_frame
+from scheduler.runtime.serving import Forks, StartDecision
 
 logger = logging.getLogger("scheduler.startup")
 
@@ -18,6 +17,7 @@ def arm(
     start: Callable[[], None],
     *,
     enabled: bool,
+    stop: Callable[[], None] | None = None,
     delay: float = 0.2,
     fork_delay: float = 1.0,
     clock: Clock = SYSTEM_CLOCK,
@@ -26,7 +26,8 @@ def arm(
 
     `start` is called `delay` seconds after the application has been loaded, `fork_delay` seconds after it where an
     unknown server may still fork its workers. In a master it is called in each worker instead. `enabled` is
-    SCHEDULER_ENABLED. No query is made and, in a process that does not serve, no thread started.
+    SCHEDULER_ENABLED; `stop` is called where the server would end the process without a word. No query is made and, in
+    a process that does not serve, no thread started.
     """
     gate = forks.here()
     if gate.decision is not None:
@@ -39,6 +40,8 @@ def arm(
     if decision.start or decision.forks is Forks.WORKERS:
         forks.watch(gate)
     if decision.start:
+        if stop is not None:
+            farewell.prepare(stop, decision.server, frames_here())
         gate.open()
     return decision
 

@@ -54,20 +54,15 @@ def test_every_slot_of_every_job_is_once_in_the_ledger(
     assert {row.status for row in ledger.rows()} <= {"succeeded", "skipped", "running"}
 
 
-DIES_OF_SIGNAL = pytest.mark.xfail(
-    reason="SIGTERM ends the process without `atexit`; nothing stops the scheduler before"
-)
-
-
 @pytest.mark.parametrize(
     ("kind", "workers", "args", "number"),
     [
         ("gunicorn", 2, [], signal.SIGTERM),
         ("gunicorn", 2, ["--preload"], signal.SIGINT),
         ("runserver", 1, ["--noreload"], signal.SIGINT),
-        pytest.param("runserver", 1, ["--noreload"], signal.SIGTERM, marks=DIES_OF_SIGNAL),
-        pytest.param("uvicorn", 1, [], signal.SIGTERM, marks=DIES_OF_SIGNAL),
-        pytest.param("uvicorn", 2, [], signal.SIGINT, marks=DIES_OF_SIGNAL),
+        ("runserver", 1, ["--noreload"], signal.SIGTERM),
+        ("uvicorn", 1, [], signal.SIGTERM),
+        ("uvicorn", 2, [], signal.SIGINT),
         ("run_scheduler", 1, [], signal.SIGTERM),
         ("run_scheduler", 1, [], signal.SIGINT),
     ],

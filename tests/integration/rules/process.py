@@ -109,7 +109,8 @@ class SteppedProcess:
 
     def until_idle(self) -> None:
         """Wait until no run lives in this process, and write what there is to write."""
-        until(lambda: not self.living(), "the end of the runs")
+        executor = self.runner.executor
+        until(lambda: not executor._queue and not executor._living, "the end of the runs")
         self.write()
 
     def write(self) -> None:

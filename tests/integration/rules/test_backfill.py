@@ -44,9 +44,7 @@ def hours_of(rows):
     return [(row.scheduled_for - at(0)) / HOUR for row in rows]
 
 
-@pytest.mark.parametrize(
-    ("only", "hours"), [("missing", [4, 5, 6]), ("failed", [2]), ("all", [1, 2, 3, 4, 5, 6, 7])]
-)
+@pytest.mark.parametrize(("only", "hours"), [("missing", [4, 5, 6]), ("failed", [2]), ("all", [1, 2, 3, 4, 5, 6, 7])])
 def test_only_says_which_slots(job, only, hours):
     rows = backfill("job", at(hours=1), at(hours=9), only=only, actor="ann")
     assert hours_of(rows) == hours

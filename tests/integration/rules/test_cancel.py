@@ -50,7 +50,7 @@ def test_a_living_run_of_this_process_is_asked_at_once_and_is_cancelled(start, f
     run.refresh_from_db()
     assert (run.status, run.note) == (Status.CANCELLED, "cancelled by ann")
     assert run.reason == "stopped when asked to: cancelled"
-    assert (Job.objects.get().cancellations, Job.objects.get().consecutive_failures) == (1, 0)
+    assert (Job.objects.get(name="job").cancellations, Job.objects.get(name="job").consecutive_failures) == (1, 0)
 
 
 def test_a_run_of_another_process_is_asked_at_its_next_look(start):
@@ -71,9 +71,9 @@ def test_a_process_run_is_asked_too(start, monkeypatch):
     def stand_in(claimed, context, clock, *, timeout):
         until(lambda: context.stop_requested, "the wish to stop")
         asked.set()
-        from scheduler.executors.invoke import _stopped
+        from scheduler.executors.invoke import stopped
 
-        return _stopped(context, clock.now(), clock)
+        return stopped(context, clock.now(), clock)
 
     monkeypatch.setattr("scheduler.executors.process.run_in_process", stand_in)
     run = run_living(process, lambda: None, executor="process")

@@ -43,7 +43,7 @@ def test_the_limit_holds_across_two_engines_I15():
 
 
 def test_who_waits_stays_due_and_follows_when_a_place_is_free():
-    first, second = make_jobs(2)
+    _, second = make_jobs(2)
     (engine,) = engines()
     (claimed,) = claim_at(engine, at(60)).runs
     second.refresh_from_db()

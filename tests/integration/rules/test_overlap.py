@@ -17,7 +17,9 @@ def test_two_ends_of_one_job_in_one_batch_both_count_I12(in_doubt):
     job = make_job(overlap="allow", max_concurrent=3)
     engine = make_engine()
     claims = [claim_one(engine, at(60 * minute)) for minute in (1, 2, 3)]
-    finish_runs(engine, [ended(one, at(200), status) for one, status in zip(claims, ENDS, strict=True)], in_doubt=in_doubt)
+    finish_runs(
+        engine, [ended(one, at(200), status) for one, status in zip(claims, ENDS, strict=True)], in_doubt=in_doubt
+    )
     job.refresh_from_db()
     assert (job.active_runs, job.successes, job.failures) == (0, 2, 1)
     assert job.next_run_at == at(240)

@@ -47,7 +47,7 @@ class TestTimeout:
         assert (run.status, run.finished_at) == (Status.TIMED_OUT, None)
         assert "its call still runs" in run.error
         process.dispatch(at(120))
-        assert (task.calls, Job.objects.get().active_runs) == (1, 1)
+        assert (task.calls, Job.objects.get(name="job").active_runs) == (1, 1)
         process.go_to(at(140))
         task.let_go.set()
         process.until_idle()
@@ -69,6 +69,7 @@ class TestTimeout:
             run.check_stop()
 
         make_job(timeout=2)
+        process.engine.registry.remove("task")
         register("task", into=process.engine.registry)(polite)
         process.dispatch()
         process.dispatch(at(60))
@@ -77,7 +78,7 @@ class TestTimeout:
         assert seen.wait(PATIENCE)
         process.until_idle()
         run = RunLog.objects.get()
-        assert (run.status, Job.objects.get().timeouts) == (Status.TIMED_OUT, 1)
+        assert (run.status, Job.objects.get(name="job").timeouts) == (Status.TIMED_OUT, 1)
 
     def test_an_async_task_is_cancelled_X1(self, start):
         process = start()
@@ -183,7 +184,7 @@ class TestStuck:
         run.refresh_from_db()
         assert (run.status, run.result) == (Status.LOST, "")
         assert run.note.startswith("finished late")
-        job = Job.objects.get()
+        job = Job.objects.get(name="job")
         assert (job.losses, job.successes, job.active_runs) == (1, 1, 0)
 
     def test_abandoning_is_tried_again_after_a_fault_N1(self, start, monkeypatch):

@@ -1,0 +1,56 @@
+"""Farewell: stop cleanly where a server lets a signal end its process, which skips everything done at exit.
+
+No handler of the server is replaced: only a SIGTERM that nobody handles is taken, and handed on afterwards.
+"""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
+
+END_BY_THEMSELVES = frozenset({"uwsgi", "mod_wsgi"})
+"""Servers that keep Python away from signals, and leave through `atexit`."""
+
+
+def prepare(stop: Callable[[], None], server: str, frames: Sequence[FrameType]) -> None:
+    """See to it that `stop` is called: in uvicorn's own shutdown, else when an unhandled SIGTERM ends the process."""
+    uvicorn = _uvicorn_server(frames)
+    if uvicorn is not None:
+        _join_shutdown(uvicorn, stop)
+    elif server not in END_BY_THEMSELVES and _sigterm_is_unhandled():
+        signal.signal(signal.SIGTERM, lambda number, _: _stop_and_end(number, stop))
+
+
+def _sigterm_is_unhandled() -> bool:
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    return in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def _uvicorn_server(frames: Sequence[FrameType]) -> Any:
+    """Return the server that is loading the application, from the stack of the load."""
+    for frame in frames:
+        if frame.f_globals.get("__name__") == "uvicorn.server" and "self" in frame.f_locals:
+            return frame.f_locals["self"]
+    return None
+
+
+def _join_shutdown(server: Any, stop: Callable[[], None]) -> None:
+    """uvicorn raises the signal again once it has shut down, and nothing runs after that."""
+    shutdown = server.shutdown
+
+    async def both(*args: Any, **options: Any) -> None:
+        await asyncio.gather(shutdown(*args, **options), asyncio.to_thread(stop))
+
+    server.shutdown = both
+
+
+def _stop_and_end(number: int, stop: Callable[[], None]) -> None:
+    """Stop in a thread, since the main thread may be anywhere, then end as the signal would have ended the process."""
+    signal.signal(number, signal.SIG_DFL)  # a second signal ends at once
+    stopping = threading.Thread(target=stop, name="scheduler-stop")
+    stopping.start()
+    stopping.join()
+    os.kill(os.getpid(), number)

@@ -1,0 +1,256 @@
+"""What a task knows of its run, and what of it is kept (also while it still runs)."""
+
+import asyncio
+import threading
+
+import pytest
+
+from scheduler.context import Postpone, RunStopped, current_run
+from scheduler.executors import logs
+from scheduler.models import Job, RunLog, Status
+from scheduler.registry import register
+from scheduler.schedules import DailyAt, Every
+from tests.factories import at, make_job
+from tests.integration.rules.play import Play
+from tests.integration.rules.process import until
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def playing(known, clock):
+    """Play a task: `playing(task)` gives the play of a job that is due each minute."""
+
+    def make(task, *, schedule=None, **options):
+        play = Play(known, clock, task, takes_context=True)
+        play.close()
+        make_job(schedule=schedule or Every(seconds=60), **options)
+        return play
+
+    return make
+
+
+def stored_state():
+    return Job.objects.get(name="job").state
+
+
+def fail(context):
+    raise ValueError
+
+
+def postpone(context):
+    raise Postpone(seconds=30)
+
+
+def agree(context):
+    context.request_stop()
+    context.check_stop()
+
+
+class TestState:
+    @pytest.mark.parametrize(
+        ("ends", "status"),
+        [
+            (lambda context: None, Status.SUCCEEDED),
+            (fail, Status.FAILED),
+            (postpone, Status.POSTPONED),
+            (agree, Status.CANCELLED),
+        ],
+        ids=["success", "failure", "postponed", "cancelled"],
+    )
+    def test_it_is_kept_whatever_the_outcome(self, playing, ends, status):
+        def task(context):
+            context.state["cursor"] = context.state.get("cursor", 0) + 1
+            ends(context)
+
+        play = playing(task, backoff=None)
+        play.call(60)
+        play.call(120)
+        assert RunLog.objects.earliest("pk").status == status
+        assert stored_state() == {"cursor": 2}
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            lambda state: state.update(big="x" * 70_000),
+            lambda state: state["list"].extend(["x" * 100] * 700),
+            lambda state: state.update(odd=object()),
+            lambda state: state["list"].append(object()),
+            lambda state: state.update(nul="\x00"),
+            lambda state: state.update(number=float("nan")),
+        ],
+        ids=["too large", "grown too large inside", "no JSON", "no JSON inside", "NUL", "NaN"],
+    )
+    def test_what_cannot_be_kept_leaves_the_old_state_and_the_outcome_alone(self, playing, spoil, caplog):
+        def task(context):
+            context.state.setdefault("list", ["old"])
+            if context.state.get("second"):
+                spoil(context.state)
+            context.state["second"] = True
+
+        play = playing(task)
+        play.call(60)
+        play.call(120)
+        assert stored_state() == {"list": ["old"], "second": True}
+        assert set(RunLog.objects.values_list("status", flat=True)) == {Status.SUCCEEDED}
+        assert "was not kept" in caplog.text
+
+    def test_almost_64_kilobytes_are_kept_and_may_be_cleared(self, playing):
+        def task(context):
+            if context.state:
+                context.state.clear()
+            else:
+                context.state["big"] = "x" * 65_000
+
+        play = playing(task)
+        play.call(60)
+        assert len(stored_state()["big"]) == 65_000
+        play.call(120)
+        assert stored_state() == {}
+
+    @pytest.mark.parametrize("garbage", [[1], "text", 5])
+    def test_a_state_that_is_no_dict_is_as_good_as_none_N2(self, playing, garbage):
+        play = playing(lambda context: context.state.update(ok=1), columns={"state": garbage})
+        play.call(60)
+        assert stored_state() == {"ok": 1}
+
+
+class TestIdentity:
+    def test_the_key_is_the_same_for_every_attempt_and_the_token_grows_I5(self, playing):
+        seen = []
+
+        def task(context):
+            seen.append((context.idempotency_key, context.fencing_token, context.attempt, context.trigger))
+            raise ValueError
+
+        play = playing(task, schedule=DailyAt(hour=13), retries=2, backoff=[10, 10], breaker_threshold=None)
+        for seconds in (3600, 3610, 3620, 3600 + 86400):
+            play.call(seconds)
+        keys, tokens, attempts, triggers = zip(*seen, strict=True)
+        assert keys[0] == keys[1] == keys[2] == "job:2026-03-02T13:00:00+00:00" != keys[3]
+        assert list(tokens) == sorted(set(tokens))
+        assert attempts == (1, 2, 3, 1)
+        assert triggers == ("schedule", "retry", "retry", "schedule")
+
+    def test_it_knows_its_slot_and_the_run_before(self, playing):
+        seen = []
+        play = playing(lambda context: seen.append((context.scheduled_for, context.last_run_at)))
+        play.call(70)
+        play.call(120)
+        assert seen == [(at(60), None), (at(120), at(70))]
+
+    def test_current_run_is_found_anywhere_below_and_in_no_other_place(self, playing):
+        seen = []
+
+        def below():
+            seen.append(current_run())
+
+        def task(context):
+            below()
+            thread = threading.Thread(target=below)
+            thread.start()
+            thread.join()
+            seen.append(context)
+
+        playing(task).call(60)
+        assert seen[0] is seen[2]
+        assert seen[1] is None
+        assert current_run() is None
+
+    def test_current_run_is_found_in_async_code_and_its_tasks(self, playing):
+        seen = []
+
+        async def below():
+            seen.append(current_run())
+
+        async def task(context):
+            await asyncio.gather(below(), asyncio.create_task(below()))
+            await asyncio.to_thread(lambda: seen.append(current_run()))
+            seen.append(context)
+
+        playing(task).call(60)
+        assert len(seen) == 4
+        assert all(run is seen[3] for run in seen)
+
+
+class TestTotals:
+    def test_they_are_kept_with_a_failure_too(self, playing):
+        def task(context):
+            context.totals(copied=12)
+            context.totals(errors=3)
+            raise ValueError
+
+        playing(task).call(60)
+        assert RunLog.objects.get().totals == {"copied": 12, "errors": 3}
+
+    def test_no_errors_are_no_failure(self, playing):
+        playing(lambda context: context.totals(copied=12, errors=0), breaker_threshold=1).call(60)
+        assert Job.objects.get(name="job").broken_at is None
+
+
+def test_check_stop_only_ends_a_run_that_was_asked(playing):
+    def task(context):
+        context.check_stop()
+        assert not context.stop_requested
+        context.request_stop("cancelled")
+        assert context.stop_requested
+        with pytest.raises(RunStopped):
+            context.check_stop()
+        return "on"
+
+    playing(task).call(60)
+    assert RunLog.objects.get().result == "on"
+
+
+class TestWhileItRuns:
+    """Log and progress are in the ledger before the run has ended."""
+
+    @pytest.fixture
+    def talking(self, start):
+        logs.install()
+        process, say, said = start(), threading.Semaphore(0), threading.Semaphore(0)
+        what = []
+
+        def task(context):
+            while say.acquire(timeout=10) and what:
+                what.pop()(context)
+                said.release()
+
+        process.engine.registry.remove("task")
+        register("task", into=process.engine.registry, takes_context=True)(task)
+        make_job()
+        process.dispatch()
+        process.dispatch(at(60))
+        until(process.living, "the start")
+
+        def tell(act, seconds):
+            what.append(act)
+            say.release()
+            assert said.acquire(timeout=10)
+            process.watch(at(60 + seconds))
+            return RunLog.objects.get()
+
+        yield tell
+        say.release()
+        logs.uninstall()
+
+    def test_they_are_flushed_and_flushed_again(self, talking):
+        run = talking(lambda context: context.logger.info("first"), 2.5)
+        assert run.log.endswith("first")
+        run = talking(lambda context: (context.progress(3, 10, "copying"), context.logger.info("second")), 5)
+        assert run.progress == {"done": 3, "total": 10, "message": "copying"}
+        assert run.log.count("\n") == 1
+        assert run.status == Status.RUNNING
+
+    def test_they_are_cleaned_and_bounded_P2(self, talking, settings):
+        run = talking(lambda context: context.log.append("a\x00b \udce9 😀"), 2.5)
+        assert "a\ufffdb \\udce9 😀" in run.log
+        run = talking(lambda context: [context.log.append("x" * 1000) for _ in range(200)], 5)
+        assert len(run.log) <= 64_000
+        assert "earlier lines dropped" in run.log
+
+    @pytest.mark.parametrize("odd", [object(), "\x00", float("nan")], ids=["object", "NUL", "NaN"])
+    def test_a_progress_that_cannot_be_stored_hinders_nobody_N1(self, talking, odd):
+        run = talking(lambda context: (context.progress(odd), context.logger.info("still here")), 2.5)
+        assert run.log.endswith("still here")
+        assert run.progress is None

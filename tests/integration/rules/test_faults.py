@@ -1,0 +1,169 @@
+"""N1: whatever step of a pass fails, once or always, the others go on and work resumes when the fault is over."""
+
+import logging
+
+import pytest
+from django.db import OperationalError
+
+from scheduler import signals
+from scheduler.executors import invoke as invoking
+from scheduler.models import Instance, RunLog, Status
+from scheduler.runtime import dispatcher, heartbeat, member, recorder
+from tests.factories import at, make_job
+from tests.integration.rules.process import until
+
+pytestmark = pytest.mark.django_db
+
+ERRORS = [ValueError("odd"), OperationalError("database is locked"), MemoryError()]
+
+
+class Steps:
+    """The services of a process, each doing its guarded steps by itself, as its thread would."""
+
+    def __init__(self, process):
+        self.process, runner = process, process.runner
+        self.services = {
+            service.name: service
+            for service in (runner.dispatching, runner.recording, runner.beating, runner.monitoring)
+        }
+
+    def all(self, seconds):
+        self.process.clock.move_to(at(seconds))
+        executor = self.process.runner.executor
+        for name in ("heartbeat", "dispatcher", "monitor"):
+            self.services[name]._guarded_step()
+            while name == "dispatcher" and self.services[name]._guarded_step() == 0.0 and not self.failing(name):
+                pass
+        until(lambda: not executor._queue and not executor._living, "the end of the runs")
+        self.services["recorder"]._guarded_step()
+
+    def failing(self, name):
+        return self.services[name]._errors_in_a_row > 0
+
+    def errors(self):
+        return {name: service.errors for name, service in self.services.items() if service.errors}
+
+
+@pytest.fixture
+def steps(start):
+    process = start()
+    make_job()
+    steps = Steps(process)
+    steps.all(0)
+    return steps
+
+
+def fault(monkeypatch, module, name, error, times):
+    """Let a function of a module fail, so many times."""
+    real, left = getattr(module, name), [times]
+
+    def failing(*args, **kwargs):
+        if left[0]:
+            left[0] -= 1
+            raise error
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(module, name, failing)
+    return left
+
+
+STEPS = {
+    "fetch due": (dispatcher, "tick", "dispatcher"),
+    "rescue": (dispatcher, "rescue", None),
+    "finish": (recorder, "finish_runs", "recorder"),
+    "heartbeat": (member.presence, "renew", "heartbeat"),
+}
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("times", [1, 50], ids=["once", "always"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_that_fails_stops_nobody_else_and_work_resumes_N1_I17(steps, monkeypatch, step, times, error):
+    module, name, service = STEPS[step]
+    left = fault(monkeypatch, module, name, error, times)
+    for seconds in range(10, 70, 10):
+        steps.all(seconds)
+    assert set(steps.errors()) <= {service}
+    assert left[0] < times or service is None
+    beat = Instance.objects.get().heartbeat_at
+    assert (beat == at(60)) == (service != "heartbeat" or times == 1)
+    left[0] = 0
+    steps.all(70)
+    steps.all(80)
+    run = RunLog.objects.get()
+    assert (run.status, run.scheduled_for) == (Status.SUCCEEDED, at(60))
+    assert steps.process.runner.recorder.pending() == 0
+    assert not any(map(steps.failing, steps.services))
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_claim_that_fails_after_it_was_written_leaves_nothing_behind_and_is_made_again_N1(steps, monkeypatch, error):
+    from scheduler.engine import claim
+
+    fault(monkeypatch, claim, "insert_runs", error, 1)
+    steps.all(60)
+    assert not RunLog.objects.exists()
+    steps.all(61)
+    assert RunLog.objects.get().status == Status.SUCCEEDED
+
+
+def test_a_signal_receiver_that_always_fails_breaks_nothing_N1(steps):
+    def fails(**_):
+        raise MemoryError
+
+    names = ("run_started", "run_finished", "run_skipped", "job_due")
+    every = [getattr(signals, name) for name in names if hasattr(signals, name)]
+    for signal in every:
+        signal.connect(fails)
+    try:
+        steps.all(60)
+        steps.all(120)
+    finally:
+        for signal in every:
+            signal.disconnect(fails)
+    assert [run.status for run in RunLog.objects.all()] == [Status.SUCCEEDED] * 2
+    assert steps.errors() == {}
+
+
+class Breaks(logging.Handler):
+    def emit(self, record):
+        raise OSError("disk full")
+
+
+def test_a_logging_handler_that_always_fails_breaks_nothing_N1(steps, monkeypatch):
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+    handler, logger = Breaks(), logging.getLogger("scheduler")
+    logger.addHandler(handler)
+    try:
+        left = fault(monkeypatch, dispatcher, "tick", ValueError("odd"), 3)
+        for seconds in (58, 59, 59.5, 60):
+            steps.all(seconds)
+    finally:
+        logger.removeHandler(handler)
+    assert left == [0]
+    assert RunLog.objects.get().status == Status.SUCCEEDED
+
+
+def test_an_outage_writes_at_most_one_line_in_five_seconds_N1_B1(steps, monkeypatch, caplog):
+    fault(monkeypatch, dispatcher, "tick", OperationalError("gone"), 10_000)
+    for tenth in range(600):
+        steps.process.clock.move_to(at(tenth / 10))
+        steps.services["dispatcher"]._guarded_step()
+    lines = [record for record in caplog.records if "Dispatcher failed" in record.getMessage()]
+    assert 1 <= len(lines) <= 13
+    assert steps.services["dispatcher"].errors == 600
+
+
+def test_a_heartbeat_that_fails_for_too_long_stops_the_claims_before_others_take_over_N1(steps, monkeypatch):
+    fault(monkeypatch, heartbeat.Member, "renew", OperationalError("gone"), 1000)
+    for seconds in range(10, 70, 10):
+        steps.all(seconds)
+    assert not RunLog.objects.exists(), "its lease could have run out at 50 s"
+
+
+def test_a_fault_inside_the_call_of_a_task_is_a_failed_run_N1(steps, monkeypatch):
+    fault(monkeypatch, invoking, "_call", MemoryError(), 1)
+    steps.all(60)
+    assert RunLog.objects.get().status == Status.FAILED
+    steps.all(120)
+    assert RunLog.objects.latest("pk").status == Status.SUCCEEDED

@@ -1,0 +1,147 @@
+"""Who decides about a job: the code, people, and the service that has its task."""
+
+import pytest
+
+from scheduler.engine.control import add_job, follow_code, update_job
+from scheduler.engine.presence import leave
+from scheduler.engine.sync import sync
+from scheduler.models import Job
+from scheduler.registry import Registry, register
+from scheduler.schedules import DailyAt, Every
+from tests.factories import T0, at, claim_at, finish, make_engine, make_registry
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
+
+
+def deploy(tasks, seconds=0):
+    engine = make_engine(tasks=tasks, now=at(seconds))
+    sync(engine, at(seconds))
+    return engine
+
+
+def define(known, **options):
+    known.remove("task")
+    register("task", into=known, **{"schedule": Every(seconds=60), **options})(lambda: None)
+
+
+def stored():
+    return Job.objects.get(name="task")
+
+
+CHANGES = {
+    "schedule": ({"schedule": "every 5m"}, "schedule", Every(minutes=5)),
+    "group": ({"group": "mine"}, "group", "mine"),
+    "priority": ({"priority": 7}, "priority", 7),
+    "kwargs": ({"kwargs": {"n": 1}}, "kwargs", {"n": 1}),
+    "description": ({"description": "mine"}, "description", "mine"),
+    "enabled": ({"enabled": False}, "enabled", False),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_a_person_changed_is_kept_over_deploys_and_the_rest_follows_the_code(known, change):
+    changes, column, value = CHANGES[change]
+    define(known)
+    deploy(known)
+    update_job("task", **changes)
+    new = {
+        "schedule": DailyAt(hour=3),
+        "group": "theirs",
+        "priority": 3,
+        "kwargs": {"n": 9},
+        "description": "theirs",
+        "enabled": True,
+        "retries": 4,
+    }
+    define(known, **new)
+    deploy(known, 10)
+    job = stored()
+    assert job.overridden_fields == [column]
+    assert getattr(job, column) == value
+    assert {name: getattr(job, name) for name in CHANGES if name != column} == {
+        name: new[name] for name in CHANGES if name != column
+    }
+    assert job.policy.retries == 4
+    follow_code("task")
+    job = stored()
+    assert ({name: getattr(job, name) for name in CHANGES}, job.overridden_fields) == (
+        {name: new[name] for name in CHANGES},
+        [],
+    )
+
+
+def test_a_changed_policy_option_overrides_the_policy(known):
+    define(known, retries=1)
+    deploy(known)
+    update_job("task", retries=5)
+    define(known, retries=2, timeout=60)
+    deploy(known, 10)
+    assert (stored().policy.retries, stored().overridden_fields) == (5, ["policy"])
+    follow_code("task")
+    assert (stored().policy.retries, stored().policy.timeout.total_seconds()) == (2, 60)
+
+
+def test_following_the_code_plans_from_now(known):
+    define(known)
+    engine = deploy(known)
+    update_job("task", schedule="every 5m")
+    follow_code("task")
+    claim_at(engine, at(30))
+    assert stored().next_run_at == at(90)
+
+
+def test_a_job_that_a_person_made_is_theirs_although_the_task_is_the_codes(known):
+    define(known)
+    add_job("mine", "task", "every 7m", retries=1)
+    define(known, schedule=DailyAt(hour=3), retries=9)
+    deploy(known)
+    mine = Job.objects.get(name="mine")
+    assert (mine.schedule, mine.policy.retries, mine.overridden_fields) == (Every(minutes=7), 1, [])
+
+
+class TestTwoServices:
+    """Each runs what it registers, and leaves the rest to the other while that one lives."""
+
+    @pytest.fixture
+    def services(self):
+        shop, mail = (make_registry(name, schedule=Every(seconds=60)) for name in ("shop", "mail"))
+        return deploy(shop), deploy(mail)
+
+    def test_each_runs_its_own(self, services):
+        for engine in services:
+            claim_at(engine, at(0))
+        names = [[one.job.name for one in claim_at(engine, at(60)).runs] for engine in services]
+        assert names == [["shop"], ["mail"]]
+        assert not Job.objects.filter(orphaned_at__isnull=False).exists()
+
+    def test_the_other_one_gone_its_jobs_are_orphaned_and_return_with_it(self, services):
+        shop, mail = services
+        for engine in services:
+            claim_at(engine, at(0))
+        leave(mail)
+        sync(shop, at(100))
+        assert Job.objects.get(name="mail").job_state == "orphaned"
+        for claimed in claim_at(shop, at(120)).runs:
+            finish(shop, claimed, at(120))
+        mail = deploy(make_registry("mail", schedule=Every(seconds=60)), 300)
+        claim_at(mail, at(300))
+        job = Job.objects.get(name="mail")
+        assert (job.job_state, job.next_run_at) == ("scheduled", at(360))
+
+    def test_a_deploy_of_one_does_not_change_definitions_of_the_other(self, services):
+        before = Job.objects.filter(name="mail").values().get()
+        deploy(make_registry("shop", schedule=DailyAt(hour=3)), 10)
+        assert Job.objects.filter(name="mail").values().get() == before
+
+
+def test_an_old_and_a_new_release_at_once_keep_one_definition_whole(known):
+    """During a rolling deploy both releases live; the one that boots last decides, and nothing is mixed."""
+    old, new = Registry(), Registry()
+    register("task", schedule=Every(seconds=60), description="old", into=old)(lambda: None)
+    register("task", schedule=DailyAt(hour=3), description="new", into=new)(lambda: None)
+    running = deploy(old)
+    deploy(new, 5)
+    claim_at(running, at(6))
+    job = stored()
+    assert (job.schedule, job.description) == (DailyAt(hour=3), "new")
+    assert job.next_run_at > T0

@@ -1,0 +1,225 @@
+"""A task that puts itself off, and a gate that must say yes."""
+
+from datetime import timedelta
+
+import pytest
+
+from scheduler.context import Postpone, current_run
+from scheduler.engine.control import add_job, resume_job, run_now, update_job
+from scheduler.exceptions import InvalidOption, Refused
+from scheduler.models import Job, RunLog, Status, Trigger
+from scheduler.schedules import DailyAt, Every, Manual
+from tests.factories import HOUR, T0, at, make_job
+from tests.integration.rules.play import Play, lines, seconds_of
+
+pytestmark = pytest.mark.django_db
+
+
+def play_of(known, clock, task, **options):
+    play = Play(known, clock, task, **options)
+    play.close()
+    return play
+
+
+class TestPostpone:
+    def test_slot_trigger_key_and_arguments_stay_and_the_attempt_grows(self, known, clock):
+        seen = []
+
+        def task(n):
+            run = current_run()
+            seen.append((run.scheduled_for, run.trigger, run.idempotency_key, n))
+            if run.attempt < 3:
+                raise Postpone("the file is not there", minutes=10)
+
+        play = play_of(known, clock, task)
+        job = make_job(schedule=DailyAt(hour=13), columns={"kwargs": {"n": 1}})
+        for seconds in (3600, 4200, 4800):
+            play.call(seconds)
+        assert lines(job) == ["3600 postponed", "3600#2 postponed", "3600#3 succeeded"]
+        assert len(set(seen)) == 1
+        assert {row.reason for row in job.runs.filter(status="postponed")} == {"the file is not there"}
+
+    def test_a_run_by_hand_keeps_its_own_arguments_and_its_trigger(self, known, clock):
+        def task(n):
+            if current_run().attempt == 1:
+                raise Postpone(seconds=30)
+            assert n == 9
+
+        play = play_of(known, clock, task)
+        job = make_job(schedule=Manual())
+        run_now("job", kwargs={"n": 9}, actor="ann")
+        play.call(0)
+        play.call(30)
+        second = job.runs.get(attempt=2)
+        assert (second.status, second.trigger, second.actor) == (Status.SUCCEEDED, Trigger.MANUAL, "ann")
+
+    def test_it_is_no_failure_however_often(self, known, clock):
+        def task():
+            raise Postpone(seconds=60)
+
+        play = play_of(known, clock, task)
+        job = make_job(schedule=DailyAt(hour=13), breaker_threshold=1, retries=1)
+        for minute in range(20):
+            play.call(3600 + 60 * minute)
+        job.refresh_from_db()
+        assert (job.consecutive_failures, job.broken_at, job.failures) == (0, None, 0)
+        assert RunLog.objects.waiting().count() == 1
+
+    def test_retries_are_not_spent_by_it(self, known, clock):
+        def task():
+            if current_run().attempt in (1, 2):
+                raise Postpone(seconds=60)
+            raise ValueError
+
+        play = play_of(known, clock, task)
+        job = make_job(schedule=DailyAt(hour=13), retries=1, backoff=None)
+        for seconds in (3600, 3660, 3720, 3780):
+            play.call(seconds)
+        assert lines(job) == ["3600 postponed", "3600#2 postponed", "3600#3 failed", "3600#4 failed"]
+
+    def test_the_slots_between_go_on_as_planned(self, known, clock):
+        def task():
+            if current_run().scheduled_for == at(60) and current_run().attempt == 1:
+                raise Postpone(seconds=90)
+
+        play = play_of(known, clock, task)
+        job = make_job()
+        for seconds in (60, 120, 150, 180):
+            play.call(seconds)
+        assert lines(job) == ["60 postponed", "60#2 succeeded", "120 succeeded", "180 succeeded"]
+        job.refresh_from_db()
+        assert seconds_of(job.next_start_at) == 240
+
+    def test_the_default_reason_says_for_how_long(self, known, clock):
+        def task():
+            raise Postpone(hours=1, minutes=30)
+
+        play = play_of(known, clock, task)
+        make_job()
+        play.call(60)
+        assert RunLog.objects.get(attempt=1).reason == "postponed by 1:30:00"
+
+    @pytest.mark.parametrize("times", [{}, {"seconds": 0}, {"minutes": -1}])
+    def test_no_time_is_refused(self, times):
+        with pytest.raises(InvalidOption, match="needs a time"):
+            Postpone(**times)
+
+    def test_paused_meanwhile_it_does_not_come_back(self, known, clock):
+        def task():
+            raise Postpone(seconds=60)
+
+        play = play_of(known, clock, task)
+        job = make_job(schedule=DailyAt(hour=13))
+        play.call(3600)
+        Job.objects.filter(pk=job.pk).update(paused_at=T0, next_run_at=None, next_start_at=None)
+        play.call(3660)
+        assert lines(job) == ["3600 postponed", "3600#2 cancelled"]
+
+
+ANSWERS = {"open": True}
+
+
+def gate():
+    answer = ANSWERS["open"]
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+@pytest.fixture(params=[False, "licence expired", None, ValueError("no file")], ids=["no", "reason", "None", "fails"])
+def answer(request):
+    return request.param
+
+
+REASONS = {False: "says no", None: "says no", "licence expired": "licence expired"}
+
+
+class TestGate:
+    @pytest.fixture(autouse=True)
+    def gated(self, known, clock):
+        ANSWERS["open"] = True
+        self.calls = []
+        self.play = play_of(known, clock, lambda: self.calls.append(1), gate=gate)
+
+    def test_a_closed_gate_skips_the_slot_says_why_and_calls_nothing(self, answer):
+        job = make_job(breaker_threshold=1)
+        ANSWERS["open"] = answer
+        self.play.call(60)
+        job.refresh_from_db()
+        (run,) = job.runs.all()
+        wanted = "ValueError: no file" if isinstance(answer, Exception) else REASONS[answer]
+        assert (run.status, self.calls, job.skips) == (Status.SKIPPED, [], 1)
+        assert run.reason.startswith("gate: ")
+        assert wanted in run.reason
+        assert (run.started_at, job.last_run_at, job.consecutive_failures) == (None, None, 0)
+        assert job.next_run_at == at(120)
+
+    def test_it_opens_by_itself_for_the_next_slot(self):
+        job = make_job()
+        ANSWERS["open"] = False
+        self.play.call(60)
+        ANSWERS["open"] = True
+        self.play.call(120)
+        assert lines(job) == ["60 skipped", "120 succeeded"]
+
+    @pytest.mark.parametrize(
+        "way_in",
+        [
+            lambda: resume_job("paused"),
+            lambda: resume_job("broken"),
+            lambda: run_now("paused"),
+            lambda: update_job("disabled", enabled=True),
+            lambda: add_job("new", "task", "every 1m"),
+        ],
+        ids=["resume", "resume of a broken job", "run now", "enable", "add"],
+    )
+    def test_every_way_in_is_refused_with_the_reason_and_changes_nothing(self, way_in, answer):
+        stopped = {"next_start_at": None, "next_run_at": None}
+        make_job("paused", columns={"paused_at": T0, **stopped})
+        make_job("broken", columns={"broken_at": T0, **stopped})
+        make_job("disabled", columns={"enabled": False, **stopped})
+        before = list(Job.objects.order_by("name").values())
+        ANSWERS["open"] = answer
+        with pytest.raises(Refused) as caught:
+            way_in()
+        assert caught.value.code == "gate_closed"
+        assert str(answer) in str(caught.value) or "says no" in str(caught.value)
+        assert list(Job.objects.order_by("name").values()) == before
+        assert not RunLog.objects.exists()
+
+    def test_a_skipped_slot_of_a_job_from_completion_does_not_end_the_job(self):
+        job = make_job(schedule=Every(hours=1, from_completion=True))
+        ANSWERS["open"] = False
+        self.play.call(3600)
+        job.refresh_from_db()
+        assert job.next_run_at == T0 + 2 * HOUR
+
+    def test_a_gate_does_not_hold_a_slot_back_for_long_runs_of_others(self):
+        """It is asked where the task would run, after the claim, outside any transaction of the scheduler."""
+        make_job()
+        from django.db import transaction
+
+        depths = []
+        ANSWERS["open"] = True
+        self.play.engine.registry.remove("task")
+        from scheduler.registry import register
+
+        outside = len(transaction.get_connection().savepoint_ids)
+        register(
+            "task",
+            gate=lambda: not depths.append(len(transaction.get_connection().savepoint_ids)),
+        )(lambda: None)
+        self.play.call(60)
+        assert depths == [outside]
+        assert RunLog.objects.get().status == Status.SUCCEEDED
+
+
+def test_the_instant_a_postponed_slot_starts_is_counted_from_the_end_of_the_call(known, clock):
+    def task():
+        clock.advance(timedelta(seconds=100))
+        raise Postpone(seconds=60)
+
+    play = play_of(known, clock, task)
+    make_job(schedule=DailyAt(hour=13))
+    play.call(3600)
+    assert RunLog.objects.waiting().get().due_at == at(3760)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from importlib.metadata import PackageNotFoundError, distributions
 from typing import Any
 
 from django.conf import settings
@@ -59,12 +58,11 @@ def check_neighbours(app_configs: Any, **_: Any) -> list[CheckMessage]:
 
 
 def _neighbours() -> Sequence[str]:
+    from importlib.metadata import distributions  # slow to import, and needed by checks only
+
     found: set[str] = set()
     for name in ("scheduler", "django-tasks-scheduler"):
-        try:
-            found.update(one.metadata["Name"] for one in distributions(name=name))
-        except PackageNotFoundError:
-            continue
+        found.update(one.metadata["Name"] for one in distributions(name=name))
     return sorted(found)
 
 

@@ -13,6 +13,7 @@ from scheduler.engine.decide import Decision, decide, may_run, start, step_over
 from scheduler.engine.dependencies import tell_parents
 from scheduler.engine.limits import Limits, read_limits
 from scheduler.engine.mark import ask_to_stop
+from scheduler.engine.read import read_rows
 from scheduler.engine.write import LostRace, insert_runs, locked, update_rows, write_transaction
 from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.models.fields import Unreadable
@@ -64,7 +65,7 @@ def _claim(engine: Engine, due: QuerySet[Job], now: datetime, limit: int, decide
     try:
         with write_transaction(engine.using):
             limits = read_limits(engine)
-            jobs = list(locked(limits.open_jobs(due), skip_locked=True)[:limit])
+            jobs = read_rows(locked(limits.open_jobs(due), skip_locked=True)[:limit])
             decisions = [decision for job in jobs if not (decision := decide(engine, job, now, limits)).waits]
             _write_jobs(engine, [decision.job for decision in decisions])
             insert_runs(engine.using, [row for decision in decisions for row in decision.rows])

@@ -102,7 +102,7 @@ def skip_slot(job: Job, now: datetime, reason: str) -> list[RunLog]:
     """Write off the slots of a job that are due, and plan its next one."""
     schedule, slot = schedule_of(job), job.next_run_at or now
     newest = misfire.latest_slot(schedule, slot, last_instant(job, now))
-    count = max(1, schedule.count_between(slot - misfire.RESOLUTION, newest))
+    count = misfire.count_slots(schedule, slot, newest)
     job.skips += count
     job.last_slot = newest
     set_next(job, schedule.next_after(newest))

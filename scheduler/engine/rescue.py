@@ -2,22 +2,29 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from operator import attrgetter
 
 from scheduler.engine.base import Engine
 from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
 from scheduler.engine.presence import Process, dead_instances
+from scheduler.engine.write import write_transaction
 from scheduler.models import Instance, RunLog, Status
 
 
 def rescue(engine: Engine, now: datetime, is_gone: Callable[[Process], bool]) -> Settled:
-    """Close every run whose instance died as `lost`. Any live one may do it, exactly one succeeds."""
-    dead = [instance.pk for instance in dead_instances(engine, now, is_gone)]
-    instances = Instance.objects.using(engine.using)
-    running = RunLog.objects.using(engine.using).living()
-    alive = instances.exclude(pk__in=dead).values("pk")
-    settled = close_as_lost(engine, list(running.exclude(instance_id__in=alive)), now, "its process died")
-    instances.filter(pk__in=dead).delete()
-    return settled
+    """Close every run whose instance died as `lost`. Any live one may do it, exactly one succeeds.
+
+    The instances go in the same transaction: one that comes back just now either renews before it and keeps its runs,
+    or learns that it was declared dead.
+    """
+    dead = dead_instances(engine, now, is_gone)
+    with write_transaction(engine.using):
+        for instance in sorted(dead, key=attrgetter("pk")):
+            same = Instance.objects.using(engine.using).filter(pk=instance.pk, heartbeat_at=instance.heartbeat_at)
+            same.delete()
+        alive = Instance.objects.using(engine.using).values("pk")
+        left = RunLog.objects.using(engine.using).living().exclude(instance_id__in=alive)
+        return close_as_lost(engine, list(left), now, "its process died")
 
 
 def close_as_lost(

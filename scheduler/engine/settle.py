@@ -8,7 +8,7 @@ from scheduler.engine.plan import last_instant, plan_probe, policy_of, schedule_
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.policy import MAX_LOST_ATTEMPTS, OnLost, breaker, overlap
-from scheduler.policy.misfire import RESOLUTION, latest_slot
+from scheduler.policy.misfire import count_slots, latest_slot
 from scheduler.schedules import AfterJobs
 
 COUNTERS = {
@@ -27,7 +27,7 @@ def settle(run: RunLog, outcome: Outcome, settled: Settled) -> list[RunLog]:
     _close(run, outcome)
     job = run.job
     job.active_runs -= 1
-    _count(job, outcome)
+    _count(run, outcome)
     follow_ups = []
     try:
         if run.trigger in COUNTED:
@@ -60,11 +60,12 @@ def _close(run: RunLog, outcome: Outcome) -> None:
     run.totals, run.progress, run.reason = outcome.totals, outcome.progress, outcome.reason
 
 
-def _count(job: Job, outcome: Outcome) -> None:
-    counter = COUNTERS.get(Status(outcome.status))
+def _count(run: RunLog, outcome: Outcome) -> None:
+    job, counter = run.job, COUNTERS.get(Status(outcome.status))
     if counter:
         setattr(job, counter, getattr(job, counter) + 1)
     if outcome.status == Status.SKIPPED:
+        job.skips += run.coalesced  # skips are counted slot by slot
         return
     job.last_run_at, job.last_finished_at = outcome.started_at, outcome.finished_at
     job.last_status = outcome.status
@@ -174,7 +175,7 @@ def _skip_passed(job: Job, until: datetime) -> list[RunLog]:
         return []
     schedule = schedule_of(job)
     newest = latest_slot(schedule, first, last_instant(job, until))
-    count = schedule.count_between(first - RESOLUTION, newest)
+    count = count_slots(schedule, first, newest)
     job.skips += count
     job.last_slot = newest
     job.next_run_at = schedule.next_after(newest)

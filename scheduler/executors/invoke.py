@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any
 
@@ -23,6 +23,8 @@ from scheduler.executors.render import rendered
 from scheduler.executors.text import STATE_LIMIT, error_text, keep_tail, result_text, storable
 from scheduler.models import Status
 from scheduler.signals import run_started
+
+CLOCK_WAS_SET = timedelta(seconds=1)
 
 
 def context_for(claimed: Claimed) -> RunContext:
@@ -131,6 +133,13 @@ def _await_here(awaitable: Awaitable[Any]) -> Any:
     return asyncio.run(_awaited())
 
 
+def faulty(claimed: Claimed, error: BaseException, clock: Clock) -> Outcome:
+    """Return the end of a run that the scheduler itself could not see through; nothing else here may fail."""
+    finished_at = max(clock.now(), claimed.start_at)
+    text = error_text(error, conf.MAX_LOG_CHARS)
+    return Outcome(status=Status.FAILED, started_at=claimed.start_at, finished_at=finished_at, error=text)
+
+
 def _succeeded(context: RunContext, result: Any, started_at: datetime, clock: Clock) -> Outcome:
     text = result_text(result, context.log.limit)
     if context.timed_out:
@@ -167,11 +176,23 @@ def stopped(context: RunContext, started_at: datetime, clock: Clock) -> Outcome:
     return _outcome(context, Status.LOST, started_at, clock, reason=reason, error=error, blameless=True)
 
 
+def from_to(started_at: datetime, clock: Clock) -> tuple[datetime, datetime]:
+    """Return when a run that ends now started and finished. If the clock was set back meanwhile, the new time counts.
+
+    Plans follow from the end of a run; one that lies in the future would keep the job waiting until then.
+    """
+    now = clock.now()
+    if started_at - now > CLOCK_WAS_SET:
+        started_at = now
+    return started_at, max(now, started_at)
+
+
 def _outcome(context: RunContext, status: str, started_at: datetime, clock: Clock, **rest: Any) -> Outcome:
+    started_at, finished_at = from_to(started_at, clock)
     return Outcome(
         status=status,
         started_at=started_at,
-        finished_at=max(clock.now(), started_at),
+        finished_at=finished_at,
         log=keep_tail(context.log.text(), context.log.limit),
         totals=storable(context._totals) or None,
         progress=storable(context._progress) or None,

@@ -16,14 +16,19 @@ class LoopThread:
     def run(self, coroutine: Coroutine[Any, Any, None]) -> Callable[[], object]:
         """Start a coroutine on the loop and return at once, with what cancels it."""
         loop = self._started()
-        task: asyncio.Future[Any] | None = None
+        task: asyncio.Task[None] | None = None
 
-        async def begin() -> None:
+        def begin() -> None:
             nonlocal task
-            task = asyncio.ensure_future(coroutine)
+            task = loop.create_task(coroutine)
 
-        asyncio.run_coroutine_threadsafe(begin(), loop)
-        return lambda: loop.call_soon_threadsafe(lambda: task and task.cancel())
+        def cancel() -> None:
+            if task is not None:
+                task.cancel()
+
+        loop.call_soon_threadsafe(begin)
+        # One turn of the loop later than asked for: a task cancelled before its first step would never see its end.
+        return lambda: loop.call_soon_threadsafe(loop.call_soon, cancel)
 
     def stop(self) -> None:
         """Cancel what runs on the loop and end it."""

@@ -13,7 +13,7 @@ from scheduler.context import RunContext
 from scheduler.engine.base import Claimed
 from scheduler.engine.outcome import Outcome
 from scheduler.executors import wire
-from scheduler.executors.invoke import stopped
+from scheduler.executors.invoke import from_to, stopped
 from scheduler.executors.spawn import Spawned, request_for, spawn
 from scheduler.executors.text import error_text, keep_tail, storable
 from scheduler.models import Status
@@ -53,11 +53,12 @@ def run_in_process(
     except BaseException as error:
         verdict = {"status": Status.FAILED, "error": error_text(error, context.log.limit)}
     # What the parent heard on the way stands for what a killed child could not say at the end.
+    started_at, finished_at = from_to(started_at, clock)
     heard = {"totals": storable(context.last_totals) or None, "progress": storable(context.last_progress or {}) or None}
     return Outcome(
         **{**heard, **verdict},
         started_at=started_at,
-        finished_at=max(clock.now(), started_at),
+        finished_at=finished_at,
         log=keep_tail(context.log.text(), context.log.limit),
     )
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from itertools import count
 
 from scheduler.clock import Clock
+from scheduler.conf import conf
 from scheduler.engine.base import Claimed
 from scheduler.engine.finish import Outcome
 from scheduler.engine.plan import policy_of
 from scheduler.executors.base import Done
-from scheduler.executors.invoke import ainvoke, closed_gate, context_for, invoke, is_async, skipped_by_gate
+from scheduler.executors.invoke import ainvoke, closed_gate, context_for, faulty, invoke, is_async, skipped_by_gate
 from scheduler.executors.living import Living
 from scheduler.executors.loop import LoopThread
 
@@ -20,6 +21,10 @@ LARGEST_BATCH = 500
 MOST_ASYNC = 200
 SHORTEST_RUN = 0.0001
 IDLE_WAIT = 60.0
+DUE_ALREADY = 0.0
+"""Sorts before every start to come; among themselves these go by priority, then as they came."""
+LEASE_LOOK = 0.1
+"""Seconds between two looks whether runs may start again."""
 
 
 class ThreadExecutor:
@@ -28,14 +33,25 @@ class ThreadExecutor:
     Workers wait for the start of the earliest run, so the latency of a start is one hand-off between threads.
     """
 
-    def __init__(self, done: Done, clock: Clock, *, workers: int, freed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        done: Done,
+        clock: Clock,
+        *,
+        workers: int,
+        freed: Callable[[], None] = lambda: None,
+        may_start: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._done = done
         self._freed = freed
+        self._may_start = may_start
         self._clock = clock
         self._workers = workers
         self._changed = threading.Condition()
-        self._queue: list[tuple[float, int, Claimed]] = []
+        self._queue: list[tuple[float, int, int, Claimed]] = []
         self._order = count()
+        self._held: set[int] = set()
+        """The runs that wait for their start or go on: none is taken twice."""
         self._living: dict[int, Living] = {}
         self._threads: list[threading.Thread] = []
         self._loop = LoopThread()
@@ -55,17 +71,28 @@ class ThreadExecutor:
             return max(0, min(LARGEST_BATCH, max(free, pace)) - len(self._queue)) if workers else 0
 
     def submit(self, claimed: Claimed) -> None:
-        wait = (claimed.start_at - self._clock.now()).total_seconds()
+        # Nothing is claimed earlier than that; a longer wait only means that the clock was set back since.
+        wait = min(conf.CLAIM_AHEAD, (claimed.start_at - self._clock.now()).total_seconds())
         with self._changed:
-            heapq.heappush(self._queue, (self._clock.monotonic() + wait, next(self._order), claimed))
+            if claimed.run.pk in self._held:
+                return
+            self._held.add(claimed.run.pk)
+            start = self._clock.monotonic() + wait if wait > 0 else DUE_ALREADY
+            heapq.heappush(self._queue, (start, -claimed.job.priority, next(self._order), claimed))
             self._changed.notify()
 
     def withdraw(self) -> list[Claimed]:
         """Take back every run that has not started."""
         with self._changed:
-            waiting = [claimed for _, _, claimed in self._queue]
+            waiting = [claimed for *_, claimed in self._queue]
             self._queue.clear()
+            self._held.difference_update(claimed.run.pk for claimed in waiting)
             return waiting
+
+    def run_ids(self) -> set[int]:
+        """Return the runs that wait for their start or go on."""
+        with self._changed:
+            return set(self._held)
 
     def living(self) -> list[Living]:
         """Return the runs that are going on."""
@@ -128,7 +155,7 @@ class ThreadExecutor:
     def _work(self) -> None:
         while (living := self._take()) is not None:
             if living.holds_worker:
-                self._end(living, self._call(living))
+                self._end(living, self._called(living))
             elif reason := closed_gate(living.claimed):
                 self._end(living, skipped_by_gate(living.claimed, living.context, reason, self._clock))
             else:
@@ -140,8 +167,9 @@ class ThreadExecutor:
         with self._changed:
             while not self._stopping:
                 wait = self._queue[0][0] - self._clock.monotonic() if self._queue else IDLE_WAIT
-                if wait <= 0:
-                    return self._begin(heapq.heappop(self._queue)[2])
+                if wait <= 0 and self._may_start():
+                    return self._begin(heapq.heappop(self._queue)[-1])
+                wait = wait if wait > 0 else LEASE_LOOK
                 self._clock.wait(self._changed, wait)
         return None
 
@@ -152,6 +180,13 @@ class ThreadExecutor:
         self._busy += living.holds_worker
         return living
 
+    def _called(self, living: Living) -> Outcome:
+        """Call the task; whatever goes wrong around it (a logging handler that fails, say) ends the run, not us."""
+        try:
+            return self._call(living)
+        except BaseException as error:
+            return faulty(living.claimed, error, self._clock)
+
     def _call(self, living: Living) -> Outcome:
         claimed, policy = living.claimed, policy_of(living.claimed.job)
         if policy.executor == "process":
@@ -161,13 +196,18 @@ class ThreadExecutor:
         return invoke(claimed, living.context, self._clock)
 
     async def _run_async(self, living: Living) -> None:
-        self._end(living, await ainvoke(living.claimed, living.context, self._clock))
+        try:
+            outcome = await ainvoke(living.claimed, living.context, self._clock)
+        except BaseException as error:
+            outcome = faulty(living.claimed, error, self._clock)
+        self._end(living, outcome)
 
     def _end(self, living: Living, outcome: Outcome) -> None:
         self._done(living.claimed, outcome)  # before the run leaves the living: a stop waits for those only
         took = (outcome.finished_at - outcome.started_at).total_seconds()
         with self._changed:
             del self._living[living.claimed.run.pk]
+            self._held.discard(living.claimed.run.pk)
             if living.holds_worker:
                 self._busy -= 1
                 self._seconds_per_run += (max(took, SHORTEST_RUN) - self._seconds_per_run) / 8

@@ -72,7 +72,7 @@ def judge(
     too_old = now - newest > (grace if misfire is Misfire.SKIP else max(grace, window or timedelta.max))
     if too_old:
         return _write_off(schedule, slot, newest)
-    older = schedule.count_between(slot - RESOLUTION, newest) - 1
+    older = count_slots(schedule, slot, newest) - 1
     if misfire is Misfire.SKIP and older:
         before = schedule.previous_before(newest) or slot
         return Verdict(run=newest, missed=before, missed_coalesced=older - 1, missed_from=slot)
@@ -85,9 +85,14 @@ def latest_slot(schedule: Schedule, slot: datetime, now: datetime) -> datetime:
     return slot if newest is None or newest < slot else newest
 
 
+def count_slots(schedule: Schedule, first: datetime, newest: datetime) -> int:
+    """Return how many slots there are from `first` to `newest`: at least `first`, also where there is no grid."""
+    return 1 + schedule.count_between(first, newest)
+
+
 def _write_off(schedule: Schedule, slot: datetime, newest: datetime) -> Verdict:
-    count = schedule.count_between(slot - RESOLUTION, newest)
-    return Verdict(missed=newest, missed_coalesced=max(0, count - 1), missed_from=slot if count > 1 else None)
+    count = count_slots(schedule, slot, newest)
+    return Verdict(missed=newest, missed_coalesced=count - 1, missed_from=slot if count > 1 else None)
 
 
 def _run_all(
@@ -104,9 +109,9 @@ def _run_all(
     if oldest is None:
         return _write_off(schedule, slot, newest)
     catch_up = now - oldest > grace
-    dropped = schedule.count_between(slot - RESOLUTION, oldest - RESOLUTION)
-    if not dropped:
+    if oldest == slot:
         return Verdict(run=oldest, catch_up=catch_up)
+    dropped = count_slots(schedule, slot, oldest - RESOLUTION)
     before = schedule.previous_before(oldest) or slot
     return Verdict(run=oldest, catch_up=catch_up, missed=before, missed_coalesced=dropped - 1, missed_from=slot)
 

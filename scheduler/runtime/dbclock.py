@@ -15,14 +15,23 @@ CLOCK_QUERIES = {"postgresql": "SELECT clock_timestamp()", "mysql": "SELECT UTC_
 
 
 class DatabaseClock:
-    """Local time plus the measured offset to the database. With SQLite both are one clock."""
+    """The time of the database as it was read last, carried on by the monotonic clock.
+
+    A step of this host's clock does not change it. With SQLite there is only this host's clock.
+    """
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self.local = clock
         self.offset = timedelta(0)
+        """How far the database's clock is ahead of this host's."""
+        self._clock = clock
+        self._read: tuple[datetime, float] | None = None
 
     def now(self) -> datetime:
-        return self._clock.now() + self.offset
+        if self._read is None:
+            return self._clock.now()
+        then, at = self._read
+        return then + timedelta(seconds=self._clock.monotonic() - at)
 
     def monotonic(self) -> float:
         return self._clock.monotonic()
@@ -31,17 +40,23 @@ class DatabaseClock:
         return self._clock.wait(condition, seconds)
 
     def measure(self, using: str) -> None:
-        """Ask the database for its time; half of the round trip is taken off."""
+        """Ask the database for its time, as it was in the middle of the round trip.
+
+        An answer that took long says little: one that does not contradict what is known changes nothing.
+        """
         query = CLOCK_QUERIES.get(connections[using].vendor)
         if query is None:
             return
-        before, asked_at = self._clock.monotonic(), self._clock.now()
+        before = self._clock.monotonic()
         with connections[using].cursor() as cursor:
             cursor.execute(query)
             (answer,) = cursor.fetchone()
-        trip = timedelta(seconds=self._clock.monotonic() - before)
-        theirs = answer if answer.tzinfo else answer.replace(tzinfo=UTC)
-        self._adopt(theirs - asked_at - trip / 2)
+        doubt = timedelta(seconds=self._clock.monotonic() - before) / 2
+        theirs = (answer if answer.tzinfo else answer.replace(tzinfo=UTC)) + doubt
+        if self._read is None or abs(theirs - self.now()) > doubt:
+            self._adopt(theirs - self._clock.now())
+        else:
+            self.offset = self.now() - self._clock.now()
 
     def _adopt(self, offset: timedelta) -> None:
         if abs(offset) > WORTH_A_WARNING and abs(offset - self.offset) > WORTH_A_WARNING:
@@ -51,6 +66,7 @@ class DatabaseClock:
                 extra={"action": "clock_skew", "seconds": offset.total_seconds()},
             )
         self.offset = offset
+        self._read = self._clock.now() + offset, self._clock.monotonic()
 
 
 class StepWatch:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from scheduler.conf import conf
+from scheduler.engine.adopt import unheard_claims
 from scheduler.engine.base import Engine
 from scheduler.engine.clockstep import clock_moved_back
 from scheduler.engine.release import release_runs
@@ -20,6 +21,8 @@ logger = logging.getLogger("scheduler")
 
 WAIT_FOR_TABLES = 1.0
 WAIT_FOR_LEASE = 0.2
+SECOND_LOOK = 5.0
+BEATS_TO_WAIT = 2
 
 
 class Dispatcher:
@@ -35,24 +38,37 @@ class Dispatcher:
         self._executor = executor
         self._clock = clock
         self._watch = StepWatch(clock)
+        self._local_watch = StepWatch(clock.local)
+        self._in_doubt = False
+        self._plan_again_at: list[float] = []
+        self._rescue_from = float("-inf")
         self._stopping: Callable[[], bool] = lambda: False
+        self._unwritten: Callable[[], set[int]] = set
 
     def stop_when(self, stopping: Callable[[], bool]) -> None:
         """Tell how to see that no claim may be handed over any more."""
         self._stopping = stopping
+
+    def adopt_unless(self, unwritten: Callable[[], set[int]]) -> None:
+        """Tell how to see which runs have ended although the ledger does not say so yet."""
+        self._unwritten = unwritten
 
     def step(self) -> float:
         """Do one pass; return the seconds to sleep."""
         if not self._member.joined and not self._join():
             return WAIT_FOR_TABLES
         self._notice_clock_steps()
+        self._plan_again()
         if not self._member.may_claim():
             return WAIT_FOR_LEASE
+        self._adopt()
         now = self._clock.now()
         capacity = self._executor.capacity()
+        self._in_doubt = True
         passed = tick(self._engine, now, ahead=timedelta(seconds=conf.CLAIM_AHEAD), capacity=capacity)
         self._hand_over(passed)
-        if passed.someone_died:
+        self._in_doubt = False
+        if passed.someone_died and self._clock.monotonic() >= self._rescue_from:
             announce.settled(rescue(self._engine, self._clock.now(), is_gone))
         self._member.ticked_at = now
         self.starved = len(passed.claims.runs) >= capacity
@@ -65,6 +81,14 @@ class Dispatcher:
             return False
         announce.settled(rescue(self._engine, self._clock.now(), is_gone))
         return True
+
+    def _adopt(self) -> None:
+        """After a pass that failed, its claim may have been committed all the same: ask, and start what it took."""
+        if not self._in_doubt:
+            return
+        known = self._executor.run_ids() | self._unwritten()
+        for claimed in unheard_claims(self._engine, known):
+            self._executor.submit(claimed)
 
     def _hand_over(self, passed: Tick) -> None:
         if self._stopping():
@@ -86,6 +110,8 @@ class Dispatcher:
         return wait
 
     def _notice_clock_steps(self) -> None:
+        if self._local_watch.step():  # or this host slept; where the database has a clock of its own, that one counts
+            self._clock.measure(self._engine.using)
         moved = self._watch.step()
         if not moved:
             return
@@ -96,5 +122,14 @@ class Dispatcher:
             abs(moved.total_seconds()),
             extra={"action": "clock_step", "seconds": moved.total_seconds()},
         )
+        now = self._clock.monotonic()
         if moved < timedelta(0):
+            self._plan_again_at = [now, now + SECOND_LOOK]
+        else:  # heartbeats look old until everybody has beaten by the new time
+            self._rescue_from = now + BEATS_TO_WAIT * conf.HEARTBEAT_SECONDS
+
+    def _plan_again(self) -> None:
+        """After a step back, repair the plans that the wrong clock made; again when the last ends by it are written."""
+        while self._plan_again_at and self._plan_again_at[0] <= self._clock.monotonic():
             clock_moved_back(self._engine, self._clock.now())
+            del self._plan_again_at[0]

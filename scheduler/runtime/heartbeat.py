@@ -19,20 +19,27 @@ class Heartbeat:
 
     def step(self) -> float:
         """Renew once; return the seconds until the next beat."""
-        if self._member.joined and not self._member.renew():
-            self._declared_dead()
-        elif self._member.joined and not self._member.may_claim():
-            self._stop_runs("the heartbeat could not be renewed in time")
+        try:
+            if self._member.joined and not self._member.renew():
+                self._declared_dead()
+        finally:  # also when the database is away
+            if self._member.joined and not self._member.may_claim():
+                self._say(self._stop_runs(), "the heartbeat could not be renewed in time")
         return conf.HEARTBEAT_SECONDS
 
     def _declared_dead(self) -> None:
-        """Others closed our runs as lost: stop them, and join again as somebody new."""
-        self._stop_runs("this instance was declared dead")
+        """Others closed our runs as lost: stop them, start no more, and join again as somebody new."""
+        self._executor.withdraw()
+        count = self._stop_runs()
         self._member.engine.instance_id = uuid.uuid4()
         self._member.joined = False
+        self._say(count, "this instance was declared dead")
 
-    def _stop_runs(self, why: str) -> None:
+    def _stop_runs(self) -> int:
         living = self._executor.living()
         for one in living:
             one.stop("lease")
-        logger.warning("%s; %d runs asked to stop", why.capitalize(), len(living), extra={"action": "lease_lost"})
+        return len(living)
+
+    def _say(self, count: int, why: str) -> None:
+        logger.warning("%s; %d runs asked to stop", why.capitalize(), count, extra={"action": "lease_lost"})

@@ -7,6 +7,7 @@ from scheduler.runtime.member import Member
 
 AFTER_WORK = 1.0
 BETWEEN_LOOKS = 60.0
+BETWEEN_ROUNDS = 600.0
 
 
 class Housekeeper:
@@ -17,12 +18,15 @@ class Housekeeper:
         self._member = member
         self._clock = clock
         self._cursor: int | None = None
-        self._began = False
+        self._rests_until = clock.monotonic() + BETWEEN_LOOKS  # a process that starts has better things to do
 
     def step(self) -> float:
         """Prune a little; return the seconds until the next time."""
-        if not self._began or not self._member.may_claim():
-            self._began = True  # a process that has just started has better things to do
+        if self._clock.monotonic() < self._rests_until or not self._member.may_claim():
             return BETWEEN_LOOKS
         pruned, self._cursor = prune_some(self._engine, self._clock.now(), self._cursor)
-        return AFTER_WORK if pruned.total else BETWEEN_LOOKS
+        if pruned.total:
+            return AFTER_WORK
+        if self._cursor is None:
+            self._rests_until = self._clock.monotonic() + BETWEEN_ROUNDS
+        return BETWEEN_LOOKS

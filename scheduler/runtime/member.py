@@ -3,11 +3,12 @@
 import logging
 from datetime import datetime
 
-from django.db import DatabaseError, OperationalError, ProgrammingError
+from django.db import DatabaseError, OperationalError, ProgrammingError, connections
 
 from scheduler.conf import conf
 from scheduler.engine import presence
 from scheduler.engine.base import Engine
+from scheduler.engine.clockstep import clock_moved_back, was_set_back
 from scheduler.engine.environment import foreign_environment
 from scheduler.engine.limits import ensure_groups
 from scheduler.engine.sync import sync
@@ -48,6 +49,8 @@ class Member:
         now, renewed = self._clock.now(), self._clock.monotonic()
         presence.join(self.engine, this_process(), now, started_by=self._started_by)
         synced = sync(self.engine, now)
+        if was_set_back(self.engine, self._clock.now):
+            clock_moved_back(self.engine, self._clock.now())
         self._renewed, self.joined = renewed, True
         logger.info(
             "Scheduler started (%s): %d tasks, %d jobs new, %d changed, %d orphaned",
@@ -78,10 +81,12 @@ class Member:
 
     def _tables_are_there(self) -> bool:
         using = self.engine.using
+        connections[using].ensure_connection()  # a server that is away is an error, not a table that is missing
         try:
             for model in (Job, RunLog, Instance, Group, Environment):
                 list(model._base_manager.using(using).all()[:1])
         except (ProgrammingError, OperationalError) as error:
+            connections[using].close_if_unusable_or_obsolete()
             self._say_waiting(error)
             return False
         return True

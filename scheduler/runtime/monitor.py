@@ -51,8 +51,9 @@ class Monitor:
         if policy.stuck_after is not None and age >= policy.stuck_after and not one.stuck:
             self._flag(one, age, abandon=policy.on_stuck is OnStuck.ABANDON)
         if one.abandoned and not one.given_up:
-            announce.settled(self._abandon(one.claimed.run))
+            settled = self._abandon(one.claimed.run)
             one.given_up = True
+            announce.settled(settled)
 
     def _time_out(self, one: Living, timeout: timedelta) -> None:
         """First ask the run to stop; if it still lives at the next look, say so in the ledger."""
@@ -79,11 +80,10 @@ class Monitor:
         one.stuck = True
         if not marked:
             return
-        signals.run_stuck.send_robust(RunLog, job=run.job, run=run, stack=stack)
         if abandon:
             one.abandoned = True
             one.stop("abandoned")
-            announce.settled(self._abandon(run))
+        signals.run_stuck.send_robust(RunLog, job=run.job, run=run, stack=stack)
 
     def _abandon(self, run: RunLog) -> Settled:
         return close_as_lost(self._engine, [run], self._clock.now(), "it was stuck and has been abandoned")

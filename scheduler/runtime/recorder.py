@@ -23,7 +23,7 @@ class Recorder:
         self._settled = settled
         self._lock = threading.Lock()
         self._ends: list[Finished] = []
-        self._writing = 0
+        self._batch: list[Finished] = []
         self._in_doubt = False
 
     def put(self, claimed: Claimed, outcome: Outcome) -> None:
@@ -34,25 +34,30 @@ class Recorder:
     def pending(self) -> int:
         """Return how many ends are not written yet."""
         with self._lock:
-            return len(self._ends) + self._writing
+            return len(self._ends) + len(self._batch)
+
+    def unwritten(self) -> set[int]:
+        """Return the ids of the runs whose ends are not written yet."""
+        with self._lock:
+            return {end.run.pk for end in (*self._batch, *self._ends)}
 
     def write(self) -> int:
         """Write what there is, at most one batch; returns how many. On an error everything is kept for the next try."""
         with self._lock:
             batch, self._ends = self._ends[:LARGEST_BATCH], self._ends[LARGEST_BATCH:]
-            self._writing = len(batch)
+            self._batch = batch
         if not batch:
             return 0
         try:
             settled = self._write(batch)
         except BaseException:
             with self._lock:
-                self._ends[:0] = batch
+                self._ends[:0], self._batch = batch, []
             self._in_doubt = True
             raise
         finally:
             with self._lock:
-                self._writing = 0
+                self._batch = []
         self._in_doubt = False
         self._settled(settled)
         return len(batch)

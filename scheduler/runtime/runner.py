@@ -1,6 +1,7 @@
 """Runner: the scheduler of one process, its parts wired together, started and stopped as one."""
 
 import logging
+from contextlib import suppress
 
 from scheduler.clock import SYSTEM_CLOCK, Clock
 from scheduler.conf import conf
@@ -39,9 +40,11 @@ class Runner:
         self.started_by = started_by
         self.clock = DatabaseClock(clock)
         self.engine = Engine(registry=tasks, name=f"{process.host}:{process.pid}")
-        self.executor = ThreadExecutor(self._done, self.clock, workers=conf.MAX_WORKERS, freed=self._freed)
-        self.recorder = Recorder(self.engine, self._settled)
         self.member = Member(self.engine, self.clock, started_by)
+        self.executor = ThreadExecutor(
+            self._done, self.clock, workers=conf.MAX_WORKERS, freed=self._freed, may_start=self.member.may_claim
+        )
+        self.recorder = Recorder(self.engine, self._settled)
         self.dispatcher = Dispatcher(self.engine, self.member, self.executor, self.clock)
         self.dispatching = Service("dispatcher", self.dispatcher.step, clock)
         self.recording = Service("recorder", self._record, clock)
@@ -54,14 +57,17 @@ class Runner:
         self.services = [*watched, self.watching]
         self.stopping = False
         self.dispatcher.stop_when(lambda: self.stopping)
+        self.dispatcher.adopt_unless(self.recorder.unwritten)
 
     def start(self) -> None:
         """Start every thread. Needs no database: the dispatcher waits for it."""
         logs.install()
         jobs_changed.connect(self._wake, weak=False, dispatch_uid=id(self))
         runs_asked_to_stop.connect(self._stop_runs, weak=False, dispatch_uid=id(self))
-        for service in self.services:
-            service.start()
+        for service in self.watchdog.services:
+            with suppress(RuntimeError):  # no more threads to be had: the watchdog tries again
+                service.start()
+        self.watching.start()  # last, or it would take for dead what is only about to start
 
     def stop(self, seconds: float | None = None) -> None:
         """Stop claiming at once, wait at most `seconds` for living runs, and leave nothing held. Idempotent.
@@ -97,9 +103,8 @@ class Runner:
             self.recording.stop()
             self.recording.join(LAST_WRITES)
             self._write_everything()
-            if left := [one.claimed.run.pk for one in self.executor.living()]:
-                runs = RunLog.objects.using(self.engine.using).living().filter(pk__in=left)
-                close_as_lost(self.engine, list(runs), self.clock.now(), "its process was stopped", blameless=True)
+            held = RunLog.objects.using(self.engine.using).living().filter(instance_id=self.engine.instance_id)
+            close_as_lost(self.engine, list(held), self.clock.now(), "its process was stopped", blameless=True)
             self.member.leave()
         except Exception:
             logger.exception("The scheduler could not leave cleanly; others will rescue its runs")

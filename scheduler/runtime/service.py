@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from django.db import Error as DatabaseError
 from django.db import connections
@@ -99,15 +100,19 @@ class Service:
         now = self._clock.monotonic()
         if self._errors_in_a_row > 1 and now - self._logged_at >= LOG_EVERY:
             self._logged_at = now
-            logger.error(
-                "%s failed and goes on (%d in a row): %s",
-                self.name.capitalize(),
-                self._errors_in_a_row,
-                self.last_error,
-                extra={"action": "service_error", "service": self.name},
-                exc_info=not isinstance(error, DatabaseError),
-            )
+            with suppress(Exception):  # a logging handler that fails must not end the thread
+                self._log(error)
         return wait
+
+    def _log(self, error: Exception) -> None:
+        logger.error(
+            "%s failed and goes on (%d in a row): %s",
+            self.name.capitalize(),
+            self._errors_in_a_row,
+            self.last_error,
+            extra={"action": "service_error", "service": self.name},
+            exc_info=not isinstance(error, DatabaseError),
+        )
 
     def _wait(self, seconds: float) -> None:
         self.beat = self._clock.monotonic()

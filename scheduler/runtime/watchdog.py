@@ -17,11 +17,11 @@ class Watchdog:
 
     def __init__(self, services: Sequence[Service]) -> None:
         self.restarts = 0
-        self._services = services
+        self.services = services
 
     def step(self) -> float:
         """Look at every service once; return the seconds until the next look."""
-        for service in self._services:
+        for service in self.services:
             if not service.is_alive():
                 self._restart(service, "died")
             elif service.age() > HUNG_AFTER:
@@ -30,10 +30,10 @@ class Watchdog:
 
     def _restart(self, service: Service, why: str) -> None:
         self.restarts += 1
+        service.start()  # before a word about it, which could fail
         logger.error(
             "The %s %s; a new one is started",
             service.name,
             why,
             extra={"action": "service_restarted", "service": service.name},
         )
-        service.start()

@@ -1,7 +1,7 @@
 """Runs people ask for: now, for slots of the past, or no longer."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import Any, Literal
 
@@ -13,8 +13,8 @@ from scheduler.engine.control.definition import ask_gate, get_job
 from scheduler.engine.finish import promote_backfill
 from scheduler.engine.plan import schedule_of
 from scheduler.engine.write import insert_runs, locked, write_transaction
-from scheduler.exceptions import InvalidOption, Refused, UnknownRun
-from scheduler.models import Job, RunLog, Status, Trigger
+from scheduler.exceptions import InvalidOption, InvalidSchedule, Refused, UnknownRun
+from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.models.fields import Unreadable
 from scheduler.models.job import announce
 from scheduler.policy.misfire import RESOLUTION
@@ -81,14 +81,16 @@ def backfill(
     """Promise runs for the slots from `start` to `end` (aware, both included), oldest first, one by one.
 
     `only="missing"` takes slots that never ran, `"failed"` those whose last attempt failed, `"all"` every slot.
-    Slots to come are left alone. With `dry_run` nothing is written. Raises InvalidOption for more than 1,000 slots.
+    Slots to come, and those that are due and still to be decided, are left to the plan. With `dry_run` nothing is
+    written. Raises InvalidOption for more than 1,000 slots.
     """
     engine, job, now = Engine(), get_job(name), SYSTEM_CLOCK.now()
     if only not in ("missing", "failed", "all"):
         raise InvalidOption(f"only is {only!r}; it must be 'missing', 'failed' or 'all'.")
     ask_gate(_runnable_task(job))
     with write_transaction(engine.using):
-        locked(Job.objects.using(engine.using).filter(pk=job.pk)).get()  # the end of a run cannot pass us by
+        # Locked, so that the end of a run cannot pass us by.
+        job = locked(Job.objects.using(engine.using).filter(pk=job.pk)).get()
         slots = list(islice(_slots(job, start, min(end, now)), MOST_BACKFILLED + 1))
         if len(slots) > MOST_BACKFILLED:
             raise InvalidOption(f"There are more than {MOST_BACKFILLED} slots from start to end; take a shorter time.")
@@ -105,7 +107,8 @@ def backfill(
 def _slots(job: Job, start: datetime, end: datetime) -> Iterator[datetime]:
     schedule = schedule_of(job)
     slot = schedule.next_after(start - RESOLUTION)
-    while slot is not None and slot <= end:
+    planned = job.next_run_at if job.next_start_at != UNPLANNED else None
+    while slot is not None and slot <= end and not (planned and slot >= planned):
         yield slot
         slot = schedule.next_after(slot)
 
@@ -174,11 +177,19 @@ def _refuse_when_busy(job: Job) -> None:
     raise Refused(f"{job.name!r} is busy{since}{number}.", code="busy")
 
 
+def _is_slot(job: Job, at: datetime) -> bool:
+    try:
+        return schedule_of(job).next_after(at - RESOLUTION) == at
+    except InvalidSchedule:
+        return False
+
+
 def _promise(engine: Engine, job: Job, kwargs: Mapping[str, Any] | None, actor: str) -> RunLog:
-    """Write the row of a run by hand. Its slot is the moment it was asked for, moved on if the ledger has that one."""
+    """Write the row of a run by hand. Its slot is the moment it was asked for, moved on if the schedule or the ledger
+    has that one: the cadence stays untouched."""
     now = slot = SYSTEM_CLOCK.now()
-    while RunLog.objects.using(engine.using).filter(job=job, scheduled_for=slot).exists():
-        slot += timedelta(microseconds=1)
+    while _is_slot(job, slot) or RunLog.objects.using(engine.using).filter(job=job, scheduled_for=slot).exists():
+        slot += RESOLUTION
     run = RunLog.of(
         job,
         scheduled_for=slot,

@@ -10,11 +10,11 @@ from typing import Any
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import RunLog
-from scheduler.registry import Registry
+from scheduler.registry import Registry, register
 from scheduler.runtime.runner import Runner
 from scheduler.signals import runs_asked_to_stop
 from scheduler.testing import ManualClock
-from tests.factories import T0, make_job
+from tests.factories import MINUTE, T0, make_job
 
 PATIENCE = 10.0
 real_monotonic = SYSTEM_CLOCK.monotonic
@@ -75,8 +75,6 @@ class SteppedProcess:
 
     def hold(self, name: str = "task", **options: Any) -> Held:
         """Register a held task."""
-        from scheduler.registry import register
-
         self.runner.engine.registry.remove(name)
         task = Held()
         register(name, into=self.runner.engine.registry, **options)(task)
@@ -138,6 +136,4 @@ class SteppedProcess:
 
 def make_minute(now: datetime) -> datetime:
     """Return the next full minute."""
-    from tests.factories import MINUTE
-
     return now - (now - T0) % MINUTE + MINUTE

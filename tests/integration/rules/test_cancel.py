@@ -9,6 +9,7 @@ from scheduler.context import current_run
 from scheduler.engine import mark
 from scheduler.engine.control import cancel_run, run_now
 from scheduler.exceptions import Refused, UnknownRun
+from scheduler.executors.invoke import stopped
 from scheduler.models import Job, RunLog, Status
 from scheduler.registry import register
 from scheduler.signals import runs_asked_to_stop
@@ -71,8 +72,6 @@ def test_a_process_run_is_asked_too(start, monkeypatch):
     def stand_in(claimed, context, clock, *, timeout):
         until(lambda: context.stop_requested, "the wish to stop")
         asked.set()
-        from scheduler.executors.invoke import stopped
-
         return stopped(context, clock.now(), clock)
 
     monkeypatch.setattr("scheduler.executors.process.run_in_process", stand_in)

@@ -1,15 +1,19 @@
 """N1: whatever step of a pass fails, once or always, the others go on and work resumes when the fault is over."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 from django.db import OperationalError
 
 from scheduler import signals
+from scheduler.engine import claim
 from scheduler.executors import invoke as invoking
-from scheduler.models import Instance, RunLog, Status
+from scheduler.models import Instance, Job, RunLog, Status
+from scheduler.registry import register
 from scheduler.runtime import dispatcher, heartbeat, member, recorder
-from tests.factories import at, make_job
+from scheduler.runtime.watchdog import Watchdog
+from tests.factories import at, claim_at, make_job
 from tests.integration.rules.process import until
 
 pytestmark = pytest.mark.django_db
@@ -97,13 +101,14 @@ def test_a_step_that_fails_stops_nobody_else_and_work_resumes_N1_I17(steps, monk
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_a_claim_that_fails_after_it_was_written_leaves_nothing_behind_and_is_made_again_N1(steps, monkeypatch, error):
-    from scheduler.engine import claim
-
+def test_a_claim_that_fails_half_way_leaves_nothing_behind_and_is_made_again_N1(steps, monkeypatch, error):
+    before = Job.objects.filter(name="job").values().get()
     fault(monkeypatch, claim, "insert_runs", error, 1)
-    steps.all(60)
+    with pytest.raises(type(error)):
+        claim_at(steps.process.engine, at(60))
+    assert Job.objects.filter(name="job").values().get() == before
     assert not RunLog.objects.exists()
-    steps.all(61)
+    steps.all(60)
     assert RunLog.objects.get().status == Status.SUCCEEDED
 
 
@@ -130,24 +135,72 @@ class Breaks(logging.Handler):
         raise OSError("disk full")
 
 
-def test_a_logging_handler_that_always_fails_breaks_nothing_N1(steps, monkeypatch):
-    monkeypatch.setattr(logging, "raiseExceptions", False)
-    handler, logger = Breaks(), logging.getLogger("scheduler")
-    logger.addHandler(handler)
-    try:
+@pytest.fixture
+def broken_logs():
+    """Every log record raises in the code that logs."""
+    handler, root = Breaks(), logging.getLogger()
+    root.addHandler(handler)
+    yield
+    root.removeHandler(handler)
+
+
+@pytest.mark.usefixtures("broken_logs")
+class TestALoggingHandlerThatAlwaysFails:
+    def test_a_service_that_wants_to_log_its_error_lives_on_N1(self, steps, monkeypatch):
         left = fault(monkeypatch, dispatcher, "tick", ValueError("odd"), 3)
-        for seconds in (58, 59, 59.5, 60):
+        for seconds in (57, 58, 59, 60):
             steps.all(seconds)
-    finally:
-        logger.removeHandler(handler)
-    assert left == [0]
-    assert RunLog.objects.get().status == Status.SUCCEEDED
+        assert left == [0]
+        assert RunLog.objects.get().status == Status.SUCCEEDED
+
+    def test_a_run_ends_and_its_worker_lives_on_N1(self, steps):
+        def task():
+            logging.getLogger("shop").error("it is broken")
+
+        define(steps, task)
+        steps.all(60)
+        assert RunLog.objects.get().status == Status.FAILED
+        assert "disk full" in RunLog.objects.get().error
+        define(steps, lambda: None)
+        steps.all(120)
+        assert RunLog.objects.latest("pk").status == Status.SUCCEEDED
+
+    def test_a_run_whose_end_cannot_be_logged_ends_N1(self, steps):
+        """What it leaves behind is worth a warning, and the warning fails."""
+
+        def task(context):
+            context.state["odd"] = object()
+
+        define(steps, task, takes_context=True)
+        steps.all(60)
+        run = RunLog.objects.get()
+        assert (run.status, "disk full" in run.error) == (Status.FAILED, True)
+        assert Job.objects.get(name="job").active_runs == 0
+
+    def test_a_watchdog_starts_what_died_before_it_says_so_N1(self):
+        started = []
+        dead = SimpleNamespace(name="x", is_alive=lambda: False, start=lambda: started.append(1))
+        with pytest.raises(OSError, match="disk full"):
+            Watchdog([dead]).step()
+        assert started == [1]
+
+    def test_an_instance_declared_dead_becomes_somebody_new_N1(self, steps):
+        old = steps.process.engine.instance_id
+        Instance.objects.all().delete()
+        steps.services["heartbeat"]._guarded_step()
+        assert steps.process.engine.instance_id != old
+        assert not steps.process.runner.member.joined
+
+
+def define(steps, task, **options):
+    steps.process.engine.registry.remove("task")
+    register("task", into=steps.process.engine.registry, **options)(task)
 
 
 def test_an_outage_writes_at_most_one_line_in_five_seconds_N1_B1(steps, monkeypatch, caplog):
     fault(monkeypatch, dispatcher, "tick", OperationalError("gone"), 10_000)
     for tenth in range(600):
-        steps.process.clock.move_to(at(tenth / 10))
+        steps.process.go_to(at(tenth / 10))
         steps.services["dispatcher"]._guarded_step()
     lines = [record for record in caplog.records if "Dispatcher failed" in record.getMessage()]
     assert 1 <= len(lines) <= 13

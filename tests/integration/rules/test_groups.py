@@ -43,10 +43,10 @@ def test_the_limit_holds_across_two_engines_I15():
 
 
 def test_who_waits_stays_due_and_follows_when_a_place_is_free():
-    _, second = make_jobs(2)
+    make_jobs(2)
     (engine,) = engines()
     (claimed,) = claim_at(engine, at(60)).runs
-    second.refresh_from_db()
+    second = Job.objects.exclude(pk=claimed.job.pk).get()
     assert second.next_start_at == at(60)
     finish(engine, claimed, at(60), after=10)
     (following,) = claim_at(engine, at(70)).runs
@@ -56,10 +56,9 @@ def test_who_waits_stays_due_and_follows_when_a_place_is_free():
 
 def test_a_full_group_does_not_crowd_out_others():
     make_jobs(5)
-    make_job("free")
     (engine,) = engines()
     claim_at(engine, at(60), limit=1)
-    Job.objects.filter(name="free").update(next_start_at=at(61), next_run_at=at(61))
+    make_job("free", columns={"next_start_at": at(61), "next_run_at": at(61)})
     assert [one.job.name for one in claim_at(engine, at(61), limit=1).runs] == ["free"]
 
 

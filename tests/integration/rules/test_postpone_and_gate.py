@@ -3,11 +3,13 @@
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
 
 from scheduler.context import Postpone, current_run
 from scheduler.engine.control import add_job, resume_job, run_now, update_job
 from scheduler.exceptions import InvalidOption, Refused
 from scheduler.models import Job, RunLog, Status, Trigger
+from scheduler.registry import register
 from scheduler.schedules import DailyAt, Every, Manual
 from tests.factories import HOUR, T0, at, make_job
 from tests.integration.rules.play import Play, lines, seconds_of
@@ -197,13 +199,9 @@ class TestGate:
     def test_a_gate_does_not_hold_a_slot_back_for_long_runs_of_others(self):
         """It is asked where the task would run, after the claim, outside any transaction of the scheduler."""
         make_job()
-        from django.db import transaction
-
         depths = []
         ANSWERS["open"] = True
         self.play.engine.registry.remove("task")
-        from scheduler.registry import register
-
         outside = len(transaction.get_connection().savepoint_ids)
         register(
             "task",

@@ -36,6 +36,12 @@ class StubExecutor:
     def living(self):
         return self._living
 
+    def run_ids(self):
+        return {one.claimed.run.pk for one in self._living}
+
+    def withdraw(self):
+        return []
+
 
 class Parts:
     """One process, taken apart."""

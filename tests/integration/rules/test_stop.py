@@ -1,0 +1,141 @@
+"""Stopping a process: nothing new starts, nothing is held, and what did not end is run again elsewhere (R1-R3, I18)."""
+
+import asyncio
+import threading
+
+import pytest
+
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.models import Instance, Job, RunLog, Status
+from scheduler.registry import register
+from tests.factories import T0, at, ledger, make_job
+from tests.integration.rules.process import PATIENCE, FlowingClock, real_monotonic, until
+
+pytestmark = pytest.mark.django_db
+
+
+def stop(process, seconds=0.0):
+    process.runner.stop(seconds)
+    assert not Instance.objects.exists()
+    assert not RunLog.objects.living().exists()
+    assert not Job.objects.active().exists()
+
+
+def test_what_was_claimed_ahead_and_not_started_is_due_again_R1(start, settings):
+    settings.SCHEDULER_CLAIM_AHEAD = 5.0
+    process = start()
+    job = make_job()
+    process.dispatch()
+    process.dispatch(at(57))
+    assert [status for _, _, status in ledger(job)] == [Status.RUNNING], "it is claimed, to start in 3 s"
+    stop(process)
+    job.refresh_from_db()
+    assert (ledger(job), job.next_start_at) == ([], at(60))
+
+
+def test_a_claim_that_was_being_made_while_the_stop_came_is_not_submitted_R1(start):
+    process = start()
+    make_job()
+    process.dispatch()
+    process.go_to(at(60))
+    process.runner.stopping = True
+    process.runner.dispatcher.step()
+    assert (process.living(), ledger()) == ([], [])
+    assert Job.objects.get(name="job").next_start_at == at(60)
+
+
+def test_after_a_stop_no_run_can_begin_R1(start):
+    process = start()
+    make_job()
+    process.dispatch()
+    stop(process)
+    assert process.runner.executor.capacity() == 0
+
+
+def test_a_stop_is_bounded_however_deaf_a_task_is_R2(start):
+    process = start(clock=FlowingClock(T0))
+    task = process.hold()
+    process.start_one(task)
+    before = real_monotonic()
+    stop(process, 0.3)
+    assert 0.25 < real_monotonic() - before < 3
+    first, second = RunLog.objects.order_by("attempt")
+    assert (first.status, first.reason) == (Status.LOST, "its process was stopped")
+    assert (second.status, second.failed_attempts) == (Status.PENDING, 0)
+
+
+def test_a_stop_waits_no_longer_than_it_must_R2(start):
+    process = start(clock=FlowingClock(T0))
+    task = process.hold()
+    process.start_one(task)
+    threading.Timer(0.1, task.let_go.set).start()
+    before = real_monotonic()
+    stop(process, 30)
+    assert real_monotonic() - before < PATIENCE
+    assert RunLog.objects.get().status == Status.SUCCEEDED
+
+
+def test_an_async_task_is_cancelled_at_the_end_of_the_stop_R2(start):
+    process, felt, begun = start(), threading.Event(), threading.Event()
+
+    async def waits():
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            felt.set()
+
+    process.engine.registry.remove("task")
+    register("task", into=process.engine.registry)(waits)
+    make_job()
+    process.dispatch()
+    process.dispatch(at(60))
+    assert begun.wait(PATIENCE)
+    stop(process)
+    assert felt.wait(PATIENCE)
+    until(lambda: not process.living(), "the end of the run")
+    assert RunLog.objects.get(attempt=1).status == Status.LOST
+
+
+def test_a_second_stop_is_no_error_R2(start):
+    process = start()
+    process.dispatch()
+    stop(process)
+    stop(process)
+
+
+def test_a_stop_before_the_database_was_ever_there_R2(start):
+    stop(start())
+
+
+@pytest.mark.parametrize(("on_lost", "attempts"), [("retry", 2), ("skip", 1)])
+def test_the_next_process_takes_the_slot_over_at_once_by_its_policy_R3(start, monkeypatch, on_lost, attempts):
+    process = start()
+    task = process.hold()
+    process.start_one(task, on_lost=on_lost)
+    stop(process)
+    following = start()
+    monkeypatch.setattr(SYSTEM_CLOCK, "now", following.clock.now)
+    task.let_go.set()
+    following.dispatch(at(61))
+    following.until_idle()
+    assert [(attempt, status) for slot, attempt, status in ledger() if slot == at(60)] == [
+        (1, Status.LOST),
+        (2, Status.SUCCEEDED),
+    ][:attempts]
+
+
+def test_ten_stops_in_a_row_spend_no_attempt_and_break_nothing_R3_I11(start):
+    for number in range(10):
+        process = start()
+        task = process.hold()
+        if number == 0:
+            process.start_one(task, breaker_threshold=1)
+        else:
+            process.dispatch(at(60 + number))
+            task.wait_for_start()
+        stop(process)
+        task.let_go.set()
+    assert RunLog.objects.get(status=Status.PENDING).failed_attempts == 0
+    job = Job.objects.get(name="job")
+    assert (job.losses, job.consecutive_failures, job.broken_at) == (10, 0, None)

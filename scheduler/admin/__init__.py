@@ -1,6 +1,11 @@
-"""The Django admin of jobs and runs. Changes state through `engine/control.py` only; runs nothing inside a request."""
+"""The Django admin of jobs, runs and instances.
 
-from scheduler.admin.job import JobAdmin
-from scheduler.admin.run import RunLogAdmin
+Changes state through `engine/control` only; runs nothing inside a request. The mixins hold everything, so that a
+project with another ModelAdmin (django-unfold, say) can put them before its own class.
+"""
 
-__all__ = ["JobAdmin", "RunLogAdmin"]
+from scheduler.admin.instance import InstanceAdmin, InstanceAdminMixin
+from scheduler.admin.job import JobAdmin, JobAdminMixin
+from scheduler.admin.run import RunLogAdmin, RunLogAdminMixin
+
+__all__ = ["InstanceAdmin", "InstanceAdminMixin", "JobAdmin", "JobAdminMixin", "RunLogAdmin", "RunLogAdminMixin"]

@@ -1,45 +1,155 @@
-"""The run log in the admin: read only."""
+"""Runs in the admin: the ledger as a list, and the page of a run. Read only, but for cancel."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from django.contrib import admin
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.forms.widgets import Script
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from scheduler.models import RunLog
+from scheduler.admin import look
+from scheduler.admin.context import page_context
+from scheduler.admin.filters import JobFilter, PeriodFilter
+from scheduler.admin.instants import duration, instant, zone_of
+from scheduler.admin.live import not_modified, stamp, with_stamp
+from scheduler.admin.paging import CappedPaginator
+from scheduler.admin.runpage import facts_of_run, news_of
+from scheduler.engine import control
+from scheduler.exceptions import SchedulerError
+from scheduler.models import Job, RunLog, Status
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[RunLog]
 else:
-    _ModelAdmin = admin.ModelAdmin
+    _ModelAdmin = object
 
 
-@admin.register(RunLog)
-class RunLogAdmin(_ModelAdmin):
-    """Every run, skip and miss, newest first."""
+class RunLogAdminMixin(_ModelAdmin):
+    """Every run, skip and miss, newest first. Put it before any ModelAdmin."""
 
-    list_display = ["id", "job", "status", "trigger", "scheduled_for", "started_at", "took", "attempt", "summary"]
-    list_filter = ["status", "trigger"]
-    search_fields = ["job__name"]
-    list_select_related = ["job"]
+    list_display = ("number", "run_job", "run_status", "run_trigger", "slot", "took", "late", "attempt", "summary")
+    list_display_links = None
+    list_filter = (JobFilter, "status", "trigger", PeriodFilter)
+    search_fields = ("job__name",)
+    search_help_text = _("Search by the name of the job")
+    list_select_related = ("job",)
     show_full_result_count = False
-    ordering = ["-id"]
+    ordering = ("-id",)
+    paginator = CappedPaginator
+    list_max_show_all = 0
+    actions = None
+    change_list_template = "admin/scheduler/runlog/change_list.html"
 
-    @admin.display(description=_("duration"))
-    def took(self, run: RunLog) -> str:
-        """The duration in seconds."""
-        return "" if run.duration is None else f"{run.duration.total_seconds():.3f} s"
+    class Media:
+        css = {"all": ["scheduler/admin.css"]}
+        js = (Script("scheduler/admin.js", defer=True),)
 
-    @admin.display(description=_("summary"))
-    def summary(self, run: RunLog) -> str:
-        """The reason, the error's last line, or the result, in one line."""
-        text = run.reason or run.error.rstrip().rpartition("\n")[2] or run.result
-        return text[:100]
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The list, under its own name."""
+        return super().changelist_view(request, {"title": gettext("Run log"), **(extra_context or {})})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[RunLog]:
         """Leave the long texts in the database while listing."""
         return super().get_queryset(request).defer("log", "kwargs", "totals")
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
+        """Find the jobs first, which are few, then their runs."""
+        if not search_term:
+            return queryset, False
+        jobs = Job.objects.filter(name__icontains=search_term).values_list("pk", flat=True)
+        return queryset.filter(job_id__in=list(jobs[:500])), False
+
+    def get_urls(self) -> list[URLPattern]:
+        """Cancel has an address of its own."""
+        view = self.admin_site.admin_view(self.cancel_view)
+        return [path("<int:pk>/cancel/", view, name="scheduler_runlog_cancel"), *super().get_urls()]
+
+    @admin.display(description=_("run"), ordering="id")
+    def number(self, run: RunLog) -> SafeString:
+        """The number leads to the page of the run."""
+        url = reverse(f"{self.admin_site.name}:scheduler_runlog_change", args=[run.pk])
+        return format_html('<a href="{}">{}</a>', url, run.pk)
+
+    @admin.display(description=_("job"))
+    def run_job(self, run: RunLog) -> SafeString:
+        """The job leads to its page."""
+        url = reverse(f"{self.admin_site.name}:scheduler_job_page", args=[run.job_id])
+        return format_html('<a class="sched-name" href="{}">{}</a>', url, run.job.name)
+
+    @admin.display(description=_("status"))
+    def run_status(self, run: RunLog) -> SafeString:
+        """The status as icon and word."""
+        return look.run_badge(run.status)
+
+    @admin.display(description=_("trigger"))
+    def run_trigger(self, run: RunLog) -> str:
+        """What caused the run, and who."""
+        return " · ".join(filter(None, (str(run.get_trigger_display()), run.actor)))
+
+    @admin.display(description=_("slot"))
+    def slot(self, run: RunLog) -> SafeString:
+        """The slot, zone named."""
+        return instant(run.scheduled_for, zone=zone_of(run.job, settings.TIME_ZONE))
+
+    @admin.display(description=_("duration"))
+    def took(self, run: RunLog) -> str:
+        """The duration."""
+        return duration(run.duration)
+
+    @admin.display(description=_("late by"))
+    def late(self, run: RunLog) -> str:
+        """How long after its slot the run started."""
+        return duration(run.lateness)
+
+    @admin.display(description=_("summary"))
+    def summary(self, run: RunLog) -> str:
+        """The reason, the error's last line, or the result, in one line."""
+        return look.run_summary(run)
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The page of a run."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        run = RunLog.objects.select_related("job").filter(pk=object_id if object_id.isdecimal() else 0).first()
+        if run is None:
+            raise Http404(gettext("There is no run {number}.").format(number=object_id))
+        mark = stamp(request, news_of(run))
+        if not_modified(request, mark):
+            return with_stamp(HttpResponse(status=304), mark)
+        may_cancel = request.user.has_perm("scheduler.run_job") and (run.status == Status.PENDING or run.is_living)
+        title = gettext("Run {number} of {job}").format(number=run.pk, job=run.job.name)
+        context = page_context(self, request, title, may_cancel=may_cancel, **facts_of_run(run))
+        context |= extra_context or {}
+        return with_stamp(TemplateResponse(request, "admin/scheduler/runlog/page.html", context), mark)
+
+    def cancel_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Cancel a run that waits, or ask one that runs to stop."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if not request.user.has_perm("scheduler.run_job"):
+            raise PermissionDenied
+        try:
+            run = control.cancel_run(pk, actor=request.user.get_username())
+        except SchedulerError as refusal:
+            self.message_user(request, str(refusal), messages.ERROR)
+        else:
+            self.log_change(request, cast(Any, run.job), gettext("Cancelled run {number}.").format(number=pk))
+            self.message_user(request, gettext("Run {number} was asked to stop.").format(number=pk))
+        return HttpResponseRedirect(reverse(f"{self.admin_site.name}:scheduler_runlog_change", args=[pk]))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """The scheduler writes the run log."""
@@ -50,5 +160,10 @@ class RunLogAdmin(_ModelAdmin):
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody deletes it by hand."""
+        """Nobody deletes single rows."""
         return False
+
+
+@admin.register(RunLog)
+class RunLogAdmin(RunLogAdminMixin, admin.ModelAdmin):  # type: ignore[type-arg]
+    """Runs in the stock admin."""

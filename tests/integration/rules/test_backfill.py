@@ -71,7 +71,7 @@ def test_a_wrong_choice_is_refused(job, wrong):
 
 
 def test_more_than_a_thousand_slots_are_refused_and_nothing_is_written(clock):
-    make_job("fast", Every(seconds=1))
+    make_job("fast", Every(seconds=1), columns={"next_run_at": at(5001), "next_start_at": at(5001)})
     clock.set(at(5000))
     with pytest.raises(InvalidOption, match="1000"):
         backfill("fast", at(1), at(1001))

@@ -114,7 +114,7 @@ def _jobs(now: datetime) -> dict[str, Any]:
     )
     return {
         **counts,
-        "stuck": RunLog.objects.living().filter(stuck_at__isnull=False).values("job").distinct().count(),
+        "stuck": len(set(RunLog.objects.living().filter(stuck_at__isnull=False).values_list("job", flat=True))),
         "everything_paused": EVERYTHING in paused,
         "oldest_overdue": overdue[0] if overdue else None,
         "oldest_overdue_seconds": (now - overdue[1]).total_seconds() if overdue and overdue[1] else 0.0,

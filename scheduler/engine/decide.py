@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from scheduler.engine.base import Engine
 from scheduler.engine.limits import Limits, rate_is_used_up
-from scheduler.engine.plan import last_instant, policy_of, replan, schedule_of, set_next
+from scheduler.engine.plan import last_instant, policy_of, replan, schedule_of, set_next, slot_behind
 from scheduler.engine.sync import served_elsewhere
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
@@ -105,7 +105,7 @@ def skip_slot(job: Job, now: datetime, reason: str) -> list[RunLog]:
     count = misfire.count_slots(schedule, slot, newest)
     job.skips += count
     job.last_slot = newest
-    set_next(job, schedule.next_after(newest))
+    set_next(job, slot_behind(schedule, newest, now))
     return [
         RunLog.of(
             job,
@@ -129,7 +129,7 @@ def take_slot(engine: Engine, job: Job, now: datetime) -> list[RunLog]:
     if verdict.run:
         rows.append(_running(engine, job, verdict, max(now, due)))
     job.last_slot = verdict.run or verdict.missed
-    set_next(job, schedule.next_after(job.last_slot) if job.last_slot and _goes_on(schedule, verdict) else None)
+    set_next(job, slot_behind(schedule, job.last_slot, now) if job.last_slot and _goes_on(schedule, verdict) else None)
     return rows
 
 

@@ -83,6 +83,14 @@ def _first_slot(job: Job, now: datetime) -> datetime | None:
     return schedule.next_after(max(now, job.last_slot or now))
 
 
+def slot_behind(schedule: Schedule, slot: datetime, now: datetime) -> datetime | None:
+    """Return the slot that follows one that was decided without a run.
+
+    Counted from completion there is no grid of slots that have passed, so the next one is counted from now.
+    """
+    return schedule.next_after(max(slot, now) if schedule.from_completion else slot)
+
+
 def set_next(job: Job, slot: datetime | None, *, not_before: datetime | None = None) -> None:
     """Make `slot` the next one of the job. While the job is busy it is not due: the end of its run plans on."""
     policy = policy_of(job)

@@ -1,12 +1,15 @@
 """Release: give back runs that were claimed and not started, so that another instance starts them at once."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.decide import may_run
 from scheduler.engine.plan import set_next
 from scheduler.engine.write import locked, update_rows, write_transaction
 from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
+
+BESIDE_THE_PLAN = (Trigger.MANUAL, Trigger.BACKFILL)
 
 
 def release_runs(engine: Engine, claimed: Sequence[Claimed]) -> None:
@@ -21,34 +24,45 @@ def release_runs(engine: Engine, claimed: Sequence[Claimed]) -> None:
         wanted = {run.job_id for run in runs}
         jobs = locked(Job.objects.using(engine.using).filter(pk__in=wanted).order_by("pk"))
         by_job = {job.pk: job for job in jobs}
-        for run in runs:
-            _give_back(by_job[run.job_id], run)
-        _write(engine, runs, by_job.values(), by_id)
+        taken = {run.pk for run in reversed(runs) if _give_back(engine, by_job[run.job_id], run)}
+        _write(engine, runs, taken, by_job.values(), by_id)
 
 
-def _is_from_plan(run: RunLog) -> bool:
-    """Whether the run came from the plan of its job, which can have the slot back. All others were promised one by
-    one, the further attempts of a postponed slot among them."""
-    return run.trigger in (Trigger.SCHEDULE, Trigger.CATCH_UP) and run.attempt == 1
+def _is_from_plan(job: Job, run: RunLog) -> bool:
+    """Whether the plan of the job can have the slot back: the run came from it, and no later slot is decided yet.
+
+    All others are promised one by one, the further attempts of a postponed slot among them.
+    """
+    is_newest = job.last_slot is None or job.last_slot <= run.scheduled_for
+    return run.trigger in (Trigger.SCHEDULE, Trigger.CATCH_UP) and run.attempt == 1 and is_newest
 
 
-def _give_back(job: Job, run: RunLog) -> None:
+def _give_back(engine: Engine, job: Job, run: RunLog) -> bool:
+    """Take the claim off the job; True when its plan has the slot back, so that no row of it may stay."""
     job.active_runs -= 1
-    if job.next_start_at == UNPLANNED or not may_run(job):
-        return
-    slot = job.next_run_at
-    if _is_from_plan(run):
-        slot = run.coalesced_from or run.scheduled_for
-        slot = min(slot, job.next_run_at or slot)
-        job.last_slot = None
-    set_next(job, slot)
+    is_from_plan, slot = _is_from_plan(job, run), job.next_run_at
+    if is_from_plan:
+        first = run.coalesced_from or run.scheduled_for
+        slot = min(first, slot or first)
+        job.last_slot = _decided_before(engine, job, first)
+    if job.next_start_at != UNPLANNED and may_run(job):
+        set_next(job, slot)
+    return is_from_plan
 
 
-def _write(engine: Engine, runs: list[RunLog], jobs: Collection[Job], claimed: dict[int, Claimed]) -> None:
-    taken = [run.pk for run in runs if _is_from_plan(run)]
+def _decided_before(engine: Engine, job: Job, slot: datetime) -> datetime | None:
+    rows = RunLog.objects.using(engine.using).filter(job=job, scheduled_for__lt=slot)
+    rows = rows.exclude(trigger__in=BESIDE_THE_PLAN).order_by("-scheduled_for")
+    before: datetime | None = rows.values_list("scheduled_for", flat=True).first()
+    return before
+
+
+def _write(
+    engine: Engine, runs: list[RunLog], taken: set[int], jobs: Collection[Job], claimed: dict[int, Claimed]
+) -> None:
     RunLog.objects.using(engine.using).filter(pk__in=taken).delete()
     changes = ("status", "due_at", "started_at", "instance_id", "worker")
-    promised = [run for run in runs if not _is_from_plan(run)]
+    promised = [run for run in runs if run.pk not in taken]
     rows = ((Status.PENDING, claimed[run.pk].start_at, None, None, "", run.pk, run.token) for run in promised)
     update_rows(engine.using, RunLog, changes, ("id", "token"), rows)
     for job in jobs:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from scheduler.engine.outcome import NO_TIME, Outcome, Settled
-from scheduler.engine.plan import last_instant, plan_probe, policy_of, schedule_of, set_next
+from scheduler.engine.plan import last_instant, plan_probe, policy_of, schedule_of, set_next, slot_behind
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.policy import MAX_LOST_ATTEMPTS, OnLost, breaker, overlap
@@ -178,7 +178,7 @@ def _skip_passed(job: Job, until: datetime) -> list[RunLog]:
     count = count_slots(schedule, first, newest)
     job.skips += count
     job.last_slot = newest
-    job.next_run_at = schedule.next_after(newest)
+    job.next_run_at = slot_behind(schedule, newest, until)
     row = RunLog.of(
         job,
         scheduled_for=newest,

@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from django.db import Error as DatabaseError
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -29,7 +30,8 @@ def own_connections(context: RunContext) -> Iterator[None]:
     finally:
         for connection in connections.all(initialized_only=True):
             if connection.alias not in callers:
-                _tidy(connection, context)
+                with suppress(DatabaseError):  # a driver may refuse to close what a task has closed behind our back
+                    _tidy(connection, context)
 
 
 def _tidy(connection: BaseDatabaseWrapper, context: RunContext) -> None:

@@ -22,6 +22,7 @@ logger = logging.getLogger("scheduler")
 WAIT_FOR_TABLES = 1.0
 WAIT_FOR_LEASE = 0.2
 SECOND_LOOK = 5.0
+DOUBT_SECONDS = 60.0
 BEATS_TO_WAIT = 2
 
 
@@ -39,7 +40,7 @@ class Dispatcher:
         self._clock = clock
         self._watch = StepWatch(clock)
         self._local_watch = StepWatch(clock.local)
-        self._in_doubt = False
+        self._doubt_until = float("-inf")
         self._plan_again_at: list[float] = []
         self._rescue_from = float("-inf")
         self._stopping: Callable[[], bool] = lambda: False
@@ -64,10 +65,12 @@ class Dispatcher:
         self._adopt()
         now = self._clock.now()
         capacity = self._executor.capacity()
-        self._in_doubt = True
-        passed = tick(self._engine, now, ahead=timedelta(seconds=conf.CLAIM_AHEAD), capacity=capacity)
-        self._hand_over(passed)
-        self._in_doubt = False
+        try:
+            passed = tick(self._engine, now, ahead=timedelta(seconds=conf.CLAIM_AHEAD), capacity=capacity)
+            self._hand_over(passed)
+        except BaseException:
+            self._doubt_until = self._clock.monotonic() + DOUBT_SECONDS
+            raise
         if passed.someone_died and self._clock.monotonic() >= self._rescue_from:
             announce.settled(rescue(self._engine, self._clock.now(), is_gone))
         self._member.ticked_at = now
@@ -83,8 +86,11 @@ class Dispatcher:
         return True
 
     def _adopt(self) -> None:
-        """After a pass that failed, its claim may have been committed all the same: ask, and start what it took."""
-        if not self._in_doubt:
+        """After a pass that failed, its claim may have been committed all the same: ask, and start what it took.
+
+        Ask for a while: a COMMIT that was on its way when the connection broke is carried out later.
+        """
+        if self._clock.monotonic() > self._doubt_until:
             return
         known = self._executor.run_ids() | self._unwritten()
         for claimed in unheard_claims(self._engine, known):

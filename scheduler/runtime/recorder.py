@@ -4,22 +4,32 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 from django.db import DataError, IntegrityError
 
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
+from scheduler.executors.invoke import CLOCK_WAS_SET
 
 logger = logging.getLogger("scheduler")
 
 LARGEST_BATCH = 500
 
 
+def _not_after(end: Finished, now: datetime) -> Finished:
+    started_at = min(end.outcome.started_at, now)
+    return replace(end, outcome=replace(end.outcome, started_at=started_at, finished_at=now))
+
+
 class Recorder:
     """Collects outcomes and writes them: as many as came while the last batch was being written, at once."""
 
-    def __init__(self, engine: Engine, settled: Callable[[Settled], None]) -> None:
+    def __init__(
+        self, engine: Engine, settled: Callable[[Settled], None], now: Callable[[], datetime] | None = None
+    ) -> None:
         self._engine = engine
+        self._now = now
         self._settled = settled
         self._lock = threading.Lock()
         self._ends: list[Finished] = []
@@ -44,7 +54,7 @@ class Recorder:
     def write(self) -> int:
         """Write what there is, at most one batch; returns how many. On an error everything is kept for the next try."""
         with self._lock:
-            batch, self._ends = self._ends[:LARGEST_BATCH], self._ends[LARGEST_BATCH:]
+            batch, self._ends = self._in_time(self._ends[:LARGEST_BATCH]), self._ends[LARGEST_BATCH:]
             self._batch = batch
         if not batch:
             return 0
@@ -61,6 +71,13 @@ class Recorder:
         self._in_doubt = False
         self._settled(settled)
         return len(batch)
+
+    def _in_time(self, ends: list[Finished]) -> list[Finished]:
+        """Move ends that lie in the future to now: the clock was set back while they waited for the database."""
+        if self._now is None:
+            return ends
+        now = self._now()
+        return [_not_after(end, now) if end.outcome.finished_at - now > CLOCK_WAS_SET else end for end in ends]
 
     def _write(self, batch: list[Finished]) -> Settled:
         try:

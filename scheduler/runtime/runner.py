@@ -44,7 +44,7 @@ class Runner:
         self.executor = ThreadExecutor(
             self._done, self.clock, workers=conf.MAX_WORKERS, freed=self._freed, may_start=self.member.may_claim
         )
-        self.recorder = Recorder(self.engine, self._settled)
+        self.recorder = Recorder(self.engine, self._settled, self.clock.now)
         self.dispatcher = Dispatcher(self.engine, self.member, self.executor, self.clock)
         self.dispatching = Service("dispatcher", self.dispatcher.step, clock)
         self.recording = Service("recorder", self._record, clock)

@@ -130,4 +130,5 @@ class Service:
 def _drop_connections() -> None:
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
-            connection.close()
+            with suppress(DatabaseError):  # it may be closed already
+                connection.close()

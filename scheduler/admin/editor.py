@@ -1,0 +1,126 @@
+"""The schedule editor: one form for every kind, its live preview, and the way into the database through control."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from scheduler.admin.form import JobForm
+from scheduler.admin.schedulefields import SCHEDULE_FIELDS, zone_names
+from scheduler.engine import control
+from scheduler.exceptions import SchedulerError
+from scheduler.models import Job
+from scheduler.policy.base import differences
+
+if TYPE_CHECKING:
+    _ModelAdmin = admin.ModelAdmin[Job]
+else:
+    _ModelAdmin = object
+
+MOST_NAMED = 100
+
+
+class JobEditorMixin(_ModelAdmin):
+    """Add, change and delete jobs."""
+
+    form = JobForm
+    fieldsets = (
+        (None, {"fields": ("name", "task", "description", "enabled")}),
+        (gettext_lazy("Schedule"), {"fields": tuple(SCHEDULE_FIELDS), "classes": ("sched-editor",)}),
+        (gettext_lazy("Policies"), {"fields": ("policy", "kwargs", "group", "priority")}),
+    )
+    change_form_template = "admin/scheduler/job/change_form.html"
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Job | None = None) -> Any:
+        """A name never changes: it is what code and people know the job by."""
+        return ("name",) if obj else ()
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        """As Django's; who may only look is shown the page of the job, and a refusal is a message."""
+        if object_id and not self.has_change_permission(request) and self.has_view_permission(request):
+            if request.method != "GET":
+                raise PermissionDenied
+            return HttpResponseRedirect(self._job_url(object_id))
+        context = {"zones": zone_names(), "preview_url": reverse(f"{self.admin_site.name}:scheduler_job_preview")}
+        try:
+            return super().changeform_view(request, object_id, form_url, context | (extra_context or {}))
+        except SchedulerError as refusal:
+            self.message_user(request, str(refusal), messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
+
+    def preview_view(self, request: HttpRequest) -> HttpResponse:
+        """The preview of the form that was sent; writes nothing."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if not (self.has_change_permission(request) or self.has_add_permission(request)):
+            raise PermissionDenied
+        pk = request.GET.get("job", "")
+        job = Job.objects.filter(pk=pk).first() if pk.isdigit() else None
+        form = self.get_form(request, job)(request.POST, instance=job)
+        request.current_app = self.admin_site.name
+        context = {"preview": form.preview}  # type: ignore[attr-defined]
+        return TemplateResponse(request, "admin/scheduler/includes/preview.html", context)
+
+    def save_model(self, request: HttpRequest, obj: Job, form: Any, change: bool) -> None:
+        """Write what the person changed, and nothing else."""
+        columns = form.changes()
+        if change:
+            control.write_definition(obj.name, columns) if columns else None
+            return
+        data = form.cleaned_data
+        plain = {name: data[name] for name in ("kwargs", "enabled", "description", "group", "priority")}
+        job = control.add_job(data["name"], data["task"], data["schedule"], **plain, **differences(data["policy"]))
+        obj.pk, obj._state.adding, obj._state.db = job.pk, False, job._state.db
+
+    def response_post_save_add(self, request: HttpRequest, obj: Job) -> HttpResponseRedirect:
+        """Show the new job."""
+        return HttpResponseRedirect(self._job_url(obj.pk))
+
+    def response_post_save_change(self, request: HttpRequest, obj: Job) -> HttpResponseRedirect:
+        """Show the job as it is now."""
+        return HttpResponseRedirect(self._job_url(obj.pk))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:
+        """A job that the code defines would come back at the next start."""
+        return not (obj is not None and _is_owned(obj)) and super().has_delete_permission(request, obj)
+
+    def delete_model(self, request: HttpRequest, obj: Job) -> None:
+        """Delete a job with its runs."""
+        control.remove_job(obj.name)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+        """Delete jobs with their runs; a refusal is told and stops no other."""
+        for name in queryset.values_list("name", flat=True):
+            try:
+                control.remove_job(name)
+            except SchedulerError as refusal:
+                self.message_user(request, str(refusal), messages.ERROR)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Name what would go, without reading a million runs to count them."""
+        jobs = list(objs)
+        allowed = super().has_delete_permission(request)
+        names = [_("{name} and its run log").format(name=job.name) for job in jobs[:MOST_NAMED]]
+        owned = [_("{name}, defined in {module}").format(name=job.name, module=job.source)
+                 for job in jobs if _is_owned(job)]  # fmt: skip
+        counts = {self.opts.verbose_name_plural: len(jobs)}
+        return names, counts, set() if allowed else {self.opts.verbose_name}, owned
+
+    def _job_url(self, pk: Any) -> str:
+        return reverse(f"{self.admin_site.name}:scheduler_job_page", args=[pk])
+
+
+def _is_owned(job: Job) -> bool:
+    return bool(job.source) and job.orphaned_at is None

@@ -1,0 +1,61 @@
+"""Stop everything, or a group, and the way back."""
+
+from typing import TYPE_CHECKING
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from scheduler.admin.context import page_context
+from scheduler.admin.pauseform import PauseForm, pause_words
+from scheduler.engine import control
+from scheduler.models import EVERYTHING, Group, Job
+
+if TYPE_CHECKING:
+    from scheduler.admin.actions import JobActionsMixin as _ModelAdmin
+else:
+    _ModelAdmin = object
+
+
+class EverythingMixin(_ModelAdmin):
+    """Pauses that concern more than one job; the empty name of a group means everything."""
+
+    def pause_all_view(self, request: HttpRequest) -> HttpResponse:
+        """Pause everything, or the group that is named, after a reason and an end were asked for."""
+        name = self._checked(request)
+        form = PauseForm(request.POST if request.method == "POST" else None)
+        if not form.is_valid():
+            title = _("Pause the group {name}").format(name=name) if name else _("Pause everything")
+            context = page_context(self, request, title, form=form, group=name, next=self._list())
+            return TemplateResponse(request, "admin/scheduler/job/pause.html", context)
+        until, reason = form.cleaned_data["ends_at"], form.cleaned_data["reason"]
+        group = control.pause_group(name, until=until, reason=reason, actor=request.user.get_username())
+        self._tell(request, group, pause_words(form))
+        return HttpResponseRedirect(self._list())
+
+    def resume_all_view(self, request: HttpRequest) -> HttpResponse:
+        """End the pause of everything, or of a group."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        group = Group.objects.filter(name=self._checked(request)).first()
+        if group is not None and control.resume_group(group.name):
+            self._tell(request, group, _("Resumed."))
+        return HttpResponseRedirect(self._list())
+
+    def _checked(self, request: HttpRequest) -> str:
+        """Return the name of a group that exists, or that of everything."""
+        if not self.has_pause_permission(request):
+            raise PermissionDenied
+        name = request.POST.get("group") or request.GET.get("group") or EVERYTHING
+        known = Job.objects.filter(group=name).exists() or Group.objects.filter(name=name).exists()
+        return name if known else EVERYTHING
+
+    def _tell(self, request: HttpRequest, group: Group, done: str) -> None:
+        name = _("Group {name}").format(name=group.name) if group.name else _("Everything")
+        self.log_change(request, group, done)  # type: ignore[arg-type]
+        self.message_user(request, f"{name}: {done}")
+
+    def _list(self) -> str:
+        return reverse(f"{self.admin_site.name}:scheduler_job_changelist")

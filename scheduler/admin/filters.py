@@ -1,0 +1,102 @@
+"""Filters of the lists, by GET, so that a filtered list can be bookmarked."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from scheduler.admin.attention import FAILURES, overdue, stuck_jobs, with_attention
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.models import Job, RunLog
+
+MOST_CHOICES = 40
+PERIODS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
+
+
+class StateFilter(admin.SimpleListFilter):
+    """Jobs by state, and by what is the matter with them."""
+
+    title = _("state")
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """The states, the urgent ones first."""
+        return [
+            ("attention", _("needs attention")), ("running", _("running")), ("broken", _("broken")),
+            ("stuck", _("stuck")), ("overdue", _("overdue")), ("failing", _("failing")), ("paused", _("paused")),
+            ("disabled", _("disabled")), ("orphaned", _("orphaned")), ("invalid", _("invalid")),
+        ]  # fmt: skip
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
+        """Keep the jobs in the chosen state."""
+        now = SYSTEM_CLOCK.now()
+        conditions: dict[str, Q] = {
+            "running": Q(active_runs__gt=0),
+            "broken": Q(broken_at__isnull=False),
+            "stuck": Q(pk__in=stuck_jobs()),
+            "overdue": overdue(now),
+            "failing": Q(last_status__in=FAILURES),
+            "paused": Q(paused_at__isnull=False),
+            "disabled": Q(enabled=False),
+            "orphaned": Q(orphaned_at__isnull=False),
+            "invalid": ~Q(problem="") & Q(orphaned_at__isnull=True),
+        }
+        if self.value() == "attention":
+            return with_attention(queryset, now).filter(attention__lt=4)
+        return queryset.filter(conditions.get(self.value() or "", Q()))
+
+
+class TaskFilter(admin.AllValuesFieldListFilter):
+    """Jobs by task; nothing to choose while every job has the same."""
+
+    def has_output(self) -> bool:
+        """Whether there is something to choose from, and not too much."""
+        return 1 < len(self.lookup_choices) <= MOST_CHOICES
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        """Name the empty value: it means “in no group”."""
+        for choice in super().choices(changelist):
+            yield choice | {"display": choice["display"] or _("none")}
+
+
+class PeriodFilter(admin.SimpleListFilter):
+    """Runs by the age of their slot."""
+
+    title = _("period")
+    parameter_name = "period"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """The periods."""
+        return [
+            ("hour", _("last hour")), ("day", _("last 24 hours")), ("week", _("last 7 days")),
+            ("month", _("last 30 days")),
+        ]  # fmt: skip
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[RunLog]) -> QuerySet[RunLog]:
+        """Keep the runs of the chosen period."""
+        period = PERIODS.get(self.value() or "")
+        return queryset if period is None else queryset.filter(scheduled_for__gte=SYSTEM_CLOCK.now() - period)
+
+
+class JobFilter(admin.SimpleListFilter):
+    """Runs of one job, when a link asks for it; there is no list to choose from, for jobs may be thousands."""
+
+    title = _("job")
+    parameter_name = "job"
+    template = "admin/scheduler/includes/job_filter.html"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """The chosen job only."""
+        chosen = request.GET.get(self.parameter_name, "")
+        if not chosen.isdigit():
+            return []
+        return [(str(job.pk), job.name) for job in Job.objects.filter(pk=chosen).only("name")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[RunLog]) -> QuerySet[RunLog]:
+        """Keep the runs of the job."""
+        chosen = self.value() or ""
+        return queryset.filter(job_id=chosen) if chosen.isdigit() else queryset

@@ -1,0 +1,95 @@
+"""Instances in the admin: the processes that run the scheduler, and how they are."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.forms.widgets import Script
+from django.http import HttpRequest, HttpResponse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from scheduler.admin import look
+from scheduler.admin.banner import notices
+from scheduler.admin.instants import instant, relative, rough
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine.base import Engine
+from scheduler.models import Instance
+
+if TYPE_CHECKING:
+    _ModelAdmin = admin.ModelAdmin[Instance]
+else:
+    _ModelAdmin = object
+
+
+class InstanceAdminMixin(_ModelAdmin):
+    """The live processes. Put it before any ModelAdmin."""
+
+    list_display = ("name", "health", "heartbeat", "tick", "uptime", "started", "started_by", "task_count")
+    list_display_links = None
+    ordering = ("started_at",)
+    actions = None
+    change_list_template = "admin/scheduler/instance/change_list.html"
+
+    class Media:
+        css = {"all": ["scheduler/admin.css"]}
+        js = (Script("scheduler/admin.js", defer=True),)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The list, under the health banner."""
+        context = {"title": gettext("Instances"), "notices": notices(SYSTEM_CLOCK.now())}
+        return super().changelist_view(request, {**context, **(extra_context or {})})
+
+    @admin.display(description=_("process"))
+    def name(self, one: Instance) -> str:
+        """Host and process."""
+        return str(one)
+
+    @admin.display(description=_("state"))
+    def health(self, one: Instance) -> SafeString:
+        """Whether it is alive."""
+        if one.heartbeat_at >= Engine.dead_before(SYSTEM_CLOCK.now()):
+            return look.badge("good", "✔", _("alive"))
+        return look.badge("bad", "✖", _("silent"))
+
+    @admin.display(description=_("heartbeat"))
+    def heartbeat(self, one: Instance) -> SafeString:
+        """When it was last heard of."""
+        return relative(one.heartbeat_at, SYSTEM_CLOCK.now())
+
+    @admin.display(description=_("last tick"))
+    def tick(self, one: Instance) -> SafeString:
+        """When it last looked for due work."""
+        return relative(one.ticked_at, SYSTEM_CLOCK.now())
+
+    @admin.display(description=_("uptime"))
+    def uptime(self, one: Instance) -> str:
+        """How long it has been there."""
+        return rough(SYSTEM_CLOCK.now() - one.started_at)
+
+    @admin.display(description=_("started"))
+    def started(self, one: Instance) -> SafeString:
+        """When it started."""
+        return instant(one.started_at)
+
+    @admin.display(description=_("tasks"))
+    def task_count(self, one: Instance) -> int:
+        """How many tasks it registers."""
+        return len(one.tasks)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Processes add themselves."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """There is nothing to change."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Processes leave by themselves, or are found dead."""
+        return False
+
+
+@admin.register(Instance)
+class InstanceAdmin(InstanceAdminMixin, admin.ModelAdmin):  # type: ignore[type-arg]
+    """Instances in the stock admin."""

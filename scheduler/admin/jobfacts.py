@@ -1,0 +1,142 @@
+"""What the page of a job shows: facts, pictures, overrides, and the answer to “why did it not run?”."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from scheduler.admin.instants import duration, instant, relative, zone_of
+from scheduler.admin.living import living_runs
+from scheduler.admin.policywords import policy_words
+from scheduler.admin.preview import Preview, preview_of
+from scheduler.admin.recent import recent_runs
+from scheduler.admin.runrows import Row, row_of
+from scheduler.admin.svg import calendar_map, duration_bars, histogram
+from scheduler.engine.explain import Explanation, explain_slot, parse_moment
+from scheduler.engine.sync import definition
+from scheduler.exceptions import InvalidOption
+from scheduler.models import Job, RunLog, Status
+from scheduler.models.fields import Unreadable
+from scheduler.registry import registry
+
+SAMPLE = 2_000
+NEXT, LATEST = 10, 10
+FAILURES = (Status.FAILED, Status.TIMED_OUT, Status.LOST)
+RAN = (Status.SUCCEEDED, *FAILURES)
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A field a person changed: what the code says, and what holds."""
+
+    field: str
+    code: str
+    now: str
+
+
+def facts_of(job: Job, now: datetime) -> dict[str, Any]:
+    """Return the context of the page, in a constant number of queries."""
+    runs = recent_runs([job.pk], SAMPLE)[job.pk]
+    return {
+        "facts": _facts(job, now),
+        "policies": policy_words(job.policy),
+        "upcoming": _upcoming(job, now),
+        "overrides": overrides_of(job),
+        "living": [row_of(run, zone_of(job, settings.TIME_ZONE)) for run in living_runs(job)],
+        "last_error": _last_error(runs),
+        "latest": _latest(job, runs),
+        "sampled": len(runs),
+        **_pictures(runs, now),
+    }
+
+
+def _facts(job: Job, now: datetime) -> list[tuple[str, Any, Any]]:
+    zone = zone_of(job, settings.TIME_ZONE)
+    bad = job.failures + job.timeouts + job.losses
+    return [
+        (_("Task"), job.task, ""),
+        (_("Defined in"), job.source or _("the admin or the API"), ""),
+        (_("Group"), job.group or "-", ""),
+        (_("Last run"), instant(job.last_run_at, zone=zone), relative(job.last_run_at, now)),
+        (_("Last success"), instant(job.last_success_at, zone=zone), relative(job.last_success_at, now)),
+        (_("Succeeded"), job.successes, ""),
+        (_("Failed, timed out, lost"), bad, _in_a_row(job)),
+        (_("Skipped and missed slots"), f"{job.skips} / {job.misses}", ""),
+    ]
+
+
+def _in_a_row(job: Job) -> str:
+    return _("({count} in a row)").format(count=job.consecutive_failures) if job.consecutive_failures else ""
+
+
+def _upcoming(job: Job, now: datetime) -> Preview:
+    if isinstance(job.schedule, Unreadable):
+        return Preview(errors=[job.schedule.error])
+    return preview_of(job.schedule, now, anchor=job.anchor_at, count=NEXT)
+
+
+def overrides_of(job: Job) -> list[Override]:
+    """Return what a person changed of a job that the code defines."""
+    task = registry.find(job.task)
+    wanted = definition(task) if task is not None else {}
+    return [
+        Override(name, _shown(wanted[name]) if name in wanted else "?", _shown(getattr(job, name, "")))
+        for name in job.overridden_fields
+    ]
+
+
+def _shown(value: Any) -> str:
+    if hasattr(value, "describe"):
+        return f"{value.describe(_)} ({value})"
+    if hasattr(value, "overlap"):
+        return "; ".join(f"{subject}: {words}" for subject, words in policy_words(value))
+    return str(value)
+
+
+def _last_error(light: Sequence[RunLog]) -> RunLog | None:
+    failed = next((run for run in light if run.status in FAILURES), None)
+    return None if failed is None else RunLog.objects.filter(pk=failed.pk).defer("log").first()
+
+
+def _latest(job: Job, light: Sequence[RunLog]) -> list[Row]:
+    ids = [run.pk for run in light[:LATEST]]
+    runs = RunLog.objects.filter(pk__in=ids).defer("log", "kwargs").order_by("-scheduled_for", "-attempt")
+    zone = zone_of(job, settings.TIME_ZONE)
+    return [row_of(run, zone) for run in runs]
+
+
+def _pictures(runs: Sequence[RunLog], now: datetime) -> dict[str, SafeString | str]:
+    timed = [run.duration for run in runs if run.duration is not None and run.status in RAN]
+    return {
+        "bars": duration_bars(runs) if timed else SafeString(),
+        "histogram": histogram(timed),
+        "calendar": calendar_map(_days(runs), now.astimezone(ZoneInfo(settings.TIME_ZONE)).date()),
+        "slowest": duration(max(timed)) if timed else "",
+    }
+
+
+def _days(runs: Sequence[RunLog]) -> dict[date, tuple[int, int]]:
+    zone = ZoneInfo(settings.TIME_ZONE)
+    days: dict[date, tuple[int, int]] = {}
+    for run in runs:
+        if run.status not in RAN:
+            continue
+        day = run.scheduled_for.astimezone(zone).date()
+        count, failed = days.get(day, (0, 0))
+        days[day] = (count + 1, failed + (run.status in FAILURES))
+    return days
+
+
+def why_of(job: Job, text: str, now: datetime) -> dict[str, Explanation | str | None]:
+    """Return the answer to “why did it not run at …?”, or what to write instead."""
+    if not text.strip():
+        return {"why": "", "answer": None, "why_error": ""}
+    try:
+        return {"why": text, "answer": explain_slot(job, parse_moment(text, now), now=now), "why_error": ""}
+    except InvalidOption as error:
+        return {"why": text, "answer": None, "why_error": str(error)}

@@ -1,0 +1,111 @@
+"""The pages of one job: its page, its run log, and the confirmation before its history is cleared."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from scheduler.admin import look
+from scheduler.admin.context import page_context
+from scheduler.admin.instants import instant, relative, zone_of
+from scheduler.admin.jobfacts import facts_of, why_of
+from scheduler.admin.live import not_modified, stamp, with_stamp
+from scheduler.admin.living import news_of_living
+from scheduler.admin.rowbuttons import row_buttons
+from scheduler.admin.runrows import page_of_runs
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine.base import Engine
+from scheduler.engine.prune import prune
+from scheduler.engine.retention import Retention
+from scheduler.models import UNPLANNED, Job, RunLog
+
+if TYPE_CHECKING:
+    from scheduler.admin.actions import JobActionsMixin as _ModelAdmin
+else:
+    _ModelAdmin = object
+
+AT_ONCE = 10_000
+
+
+class JobPageMixin(_ModelAdmin):
+    """One job, in full."""
+
+    def page_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The page of a job."""
+        job = self.job_or_404(request, pk)
+        newest = RunLog.objects.filter(job=job).order_by("-scheduled_for").values_list("pk", "status").first()
+        mark = stamp(request, job.version, newest, news_of_living(job))
+        if not_modified(request, mark):
+            return with_stamp(HttpResponse(status=304), mark)
+        now = SYSTEM_CLOCK.now()
+        context = {
+            **self.job_context(request, job, job.name),
+            **facts_of(job, now),
+            **why_of(job, request.GET.get("why", ""), now),
+            **_next_start(job, now),
+            "description": job.description,
+            "paused_until": instant(job.paused_until, zone=zone_of(job, settings.TIME_ZONE)),
+        }
+        response = TemplateResponse(request, "admin/scheduler/job/page.html", context)
+        return with_stamp(response, mark)
+
+    def runs_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The run log of a job; in a dialog of the list only its table."""
+        job = self.job_or_404(request, pk)
+        context = self.job_context(request, job, _("Run log of {name}").format(name=job.name))
+        context |= {"page": page_of_runs(job, request.GET), "never_ran": not job.last_status}
+        part = "fragment" in request.GET
+        template = "includes/runs.html" if part else "job/runs.html"
+        return TemplateResponse(request, f"admin/scheduler/{template}", context)
+
+    def clear_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Ask, then remove the ended runs of a job but for the newest of each outcome; the counters stay."""
+        job = self.job_or_404(request, pk)
+        if not (self.has_change_permission(request, job) and request.user.has_perm("scheduler.delete_runlog")):
+            raise PermissionDenied
+        if request.method != "POST":
+            context = self.job_context(request, job, _("Clear the history of {name}?").format(name=job.name))
+            return TemplateResponse(request, "admin/scheduler/job/clear.html", context)
+        day = timedelta(days=1)
+        everything = Retention(days=1, failed_days=1, runs=0)
+        pruned = prune(Engine(), SYSTEM_CLOCK.now() + day, retention=everything, job=job, most=AT_ONCE, seconds=5)
+        words = ngettext("%d run removed.", "%d runs removed.", pruned.total) % pruned.total
+        if pruned.cursor is not None:
+            words += " " + _("There are more: clear again to go on.")
+        self.log_change(request, job, _("Cleared the history.") + " " + words)
+        self.message_user(request, words)
+        return HttpResponseRedirect(reverse(f"{self.admin_site.name}:scheduler_job_page", args=[job.pk]))
+
+    def job_context(self, request: HttpRequest, job: Job, title: str) -> dict[str, Any]:
+        """Return what every page of a job needs."""
+        may_change = self.has_change_permission(request, job)
+        may_clear = may_change and request.user.has_perm("scheduler.delete_runlog")
+        return page_context(self, request, title) | {
+            "job": job,
+            "badge": look.job_badge(job),
+            "reason": look.why(job),
+            "busy": job.active_runs > 0,
+            "stopped": job.job_state in look.STOPPED,
+            "buttons": row_buttons(
+                job,
+                self.admin_site.name,
+                run=self.has_run_permission(request),
+                pause=self.has_pause_permission(request),
+            ),
+            "may_change": may_change,
+            "may_clear": may_clear,
+            "may_delete": self.has_delete_permission(request, job),
+        }
+
+
+def _next_start(job: Job, now: Any) -> dict[str, Any]:
+    at = job.next_run_at if job.next_start_at in (None, UNPLANNED) else job.next_start_at
+    if at is None or job.job_state in look.STOPPED or (job.active_runs and at <= now):
+        return {"next_at": "", "next_away": ""}
+    return {"next_at": instant(at, zone=zone_of(job, settings.TIME_ZONE)), "next_away": relative(at, now)}

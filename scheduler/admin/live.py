@@ -1,0 +1,39 @@
+"""Live refresh: a cheap stamp of what a page shows, so that a page without news costs two queries and no body."""
+
+import hashlib
+from typing import Any
+
+from django.db.models import Count, Max, Sum
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import get_language
+
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.models import Group, Instance, Job, RunLog
+
+HEADER = "X-Scheduler-Live"
+
+
+def stamp_of_jobs(request: HttpRequest) -> str:
+    """Return the stamp of a page about all jobs. Each change of a job raises its version; each claim makes a row."""
+    jobs = Job.objects.aggregate(Count("pk"), Sum("version"))
+    others = RunLog.objects.aggregate(Max("pk")), Instance.objects.count(), Group.objects.paused().count()
+    return stamp(request, jobs, *others)
+
+
+def stamp(request: HttpRequest, *parts: Any) -> str:
+    """Return the stamp of a page: who asks for what, what it rests on, and the minute, for what only time changes."""
+    minute = f"{SYSTEM_CLOCK.now():%Y-%m-%d %H:%M}"
+    text = repr((request.get_full_path(), request.user.pk, get_language(), minute, parts))
+    return f'"{hashlib.sha256(text.encode()).hexdigest()[:24]}"'
+
+
+def not_modified(request: HttpRequest, stamp: str) -> bool:
+    """Whether the live refresh already shows this."""
+    return request.method == "GET" and HEADER in request.headers and request.headers.get("If-None-Match") == stamp
+
+
+def with_stamp(response: HttpResponse, stamp: str) -> HttpResponse:
+    """Add the stamp to a response; nothing else may keep a copy of it."""
+    response.headers["ETag"] = stamp
+    response.headers["Cache-Control"] = "private, no-store"
+    return response

@@ -1,0 +1,76 @@
+"""The overview: the last and the next 24 hours in lanes, and the load of the week to come."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
+
+from scheduler.admin.attention import with_attention
+from scheduler.admin.banner import notices
+from scheduler.admin.context import page_context
+from scheduler.admin.daylanes import DAY, MOST_RUNS, future_lanes, past_lanes
+from scheduler.admin.instants import instant
+from scheduler.admin.live import not_modified, stamp_of_jobs, with_stamp
+from scheduler.admin.recent import COLUMNS, recent_runs
+from scheduler.admin.svg import lanes, load_map
+from scheduler.admin.weekload import MOST_JOBS, load_of
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.models import Job
+
+if TYPE_CHECKING:
+    from scheduler.admin.actions import JobActionsMixin as _ModelAdmin
+else:
+    _ModelAdmin = object
+
+LANES = 20
+
+
+class OverviewMixin(_ModelAdmin):
+    """One page that shows a day back, a day ahead, and the week."""
+
+    def overview_view(self, request: HttpRequest) -> HttpResponse:
+        """The overview; `page` chooses which twenty jobs have lanes."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        mark = stamp_of_jobs(request)
+        if not_modified(request, mark):
+            return with_stamp(HttpResponse(status=304), mark)
+        response = TemplateResponse(request, "admin/scheduler/job/overview.html", self._overview(request))
+        return with_stamp(response, mark)
+
+    def _overview(self, request: HttpRequest) -> dict[str, Any]:
+        now, site = SYSTEM_CLOCK.now(), self.admin_site.name
+        number = max(1, int(request.GET["page"])) if request.GET.get("page", "").isdecimal() else 1
+        first = (min(number, 10_000) - 1) * LANES
+        wanted = with_attention(Job.objects.all(), now).defer("state").order_by("attention", "-last_run_at", "name")
+        jobs = list(wanted[first : first + LANES + 1])
+        shown = jobs[:LANES]
+        runs = recent_runs([job.pk for job in shown], MOST_RUNS, since=now - DAY, columns=(*COLUMNS, "coalesced_from"))
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        load = load_of(Job.objects.filter(enabled=True).defer("state")[:MOST_JOBS], midnight, now)
+        past, future = past_lanes(shown, runs, now, site), future_lanes(shown, now, site)
+        return page_context(self, request, _("Overview")) | {
+            "notices": notices(now),
+            "nothing_registered": not jobs and number == 1,
+            "past": lanes(past, now - DAY, _past_words(past), "sched-missed"),
+            "future": lanes(future, now, _future_words(future), "sched-missed-2"),
+            "load": load_map(load.starts, midnight),
+            "crowds": [(instant(crowd.at), crowd) for crowd in load.crowds],
+            "from": instant(now - DAY),
+            "until": instant(now + timedelta(days=1)),
+            "previous_page": number - 1 if number > 1 else None,
+            "next_page": number + 1 if len(jobs) > LANES else None,
+        }
+
+
+def _past_words(rows: list[Any]) -> str:
+    ran = sum(1 for row in rows if row.bands)
+    return _("The last 24 hours: {ran} of {all} jobs ran").format(ran=ran, all=len(rows))
+
+
+def _future_words(rows: list[Any]) -> str:
+    due = sum(1 for row in rows if row.bands)
+    return _("The next 24 hours: {due} of {all} jobs are due").format(due=due, all=len(rows))

@@ -1,0 +1,86 @@
+"""The policies of a job in words."""
+
+from collections.abc import Iterator
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from scheduler.models.fields import Unreadable
+from scheduler.policy import Policy
+from scheduler.policy.backoff import Steps
+from scheduler.policy.base import OnLost, OnStuck
+from scheduler.policy.misfire import Misfire
+from scheduler.policy.overlap import Overlap
+from scheduler.schedules import format_duration
+
+
+def policy_words(policy: Policy | Unreadable) -> list[tuple[str, str]]:
+    """Return the policies as pairs of subject and sentence."""
+    if isinstance(policy, Unreadable):
+        return [(_("Policies"), policy.error)]
+    return [*_overlap(policy), *_misfire(policy), *_failure(policy), *_time(policy), *_limits(policy)]
+
+
+def _overlap(policy: Policy) -> Iterator[tuple[str, str]]:
+    words = {
+        Overlap.SKIP: _("A slot that comes while the job runs is skipped."),
+        Overlap.QUEUE_ONE: _("One slot that comes while the job runs follows at once."),
+        Overlap.ALLOW: _("Up to {most} runs at once.").format(most=policy.max_concurrent),
+        Overlap.REPLACE: _("A new slot asks the running one to stop, then starts."),
+    }
+    yield _("Overlap"), words[policy.overlap]
+
+
+def _misfire(policy: Policy) -> Iterator[tuple[str, str]]:
+    words = {
+        Misfire.RUN_LATEST: _("After downtime the latest missed slot runs once."),
+        Misfire.SKIP: _("Slots missed by downtime are left out."),
+        Misfire.RUN_ALL: _("After downtime up to {most} missed slots run.").format(most=policy.max_catch_up),
+    }
+    found = words[policy.misfire]
+    if policy.grace is not None:
+        found += " " + _("A start may be late by {time}.").format(time=format_duration(policy.grace))
+    yield _("Misfire"), found
+
+
+def _failure(policy: Policy) -> Iterator[tuple[str, str]]:
+    if policy.retries:
+        retries = ngettext("%d retry of a failed slot.", "%d retries of a failed slot.", policy.retries)
+        yield _("Retries"), retries % policy.retries
+    if isinstance(policy.backoff, Steps):
+        steps = ", ".join(format_duration(step) for step in policy.backoff.steps)
+        yield _("Backoff"), _("Delays after failures: {steps}.").format(steps=steps) if steps else _("None.")
+    else:
+        yield _("Backoff"), str(policy.backoff)
+    if policy.breaker_threshold is None:
+        yield _("Breaker"), _("Never stops, however often it fails.")
+    else:
+        count = policy.breaker_threshold
+        words = ngettext("Stops after %d failure.", "Stops after %d failures in a row.", count) % count
+        if policy.breaker_probe_after:
+            words += " " + _("Tries again after {time}.").format(time=format_duration(policy.breaker_probe_after))
+        yield _("Breaker"), words
+    lost = _("runs again (at least once)") if policy.on_lost is OnLost.RETRY else _("is left (at most once)")
+    yield _("When its process dies"), _("the slot {what}.").format(what=lost)
+
+
+def _time(policy: Policy) -> Iterator[tuple[str, str]]:
+    timeout = format_duration(policy.timeout) if policy.timeout else _("none")
+    yield _("Timeout"), timeout
+    if policy.stuck_after:
+        after = format_duration(policy.stuck_after)
+        held = policy.on_stuck is OnStuck.FLAG
+        words = _("Flagged after {time}; the run keeps its place.") if held else _("Given up after {time}.")
+        yield _("Stuck"), words.format(time=after)
+
+
+def _limits(policy: Policy) -> Iterator[tuple[str, str]]:
+    if policy.rate_limit:
+        yield _("Rate limit"), str(policy.rate_limit)
+    if policy.starts_at:
+        yield _("Starts"), f"{policy.starts_at:%Y-%m-%d %H:%M %Z}"
+    if policy.ends_at:
+        yield _("Ends"), f"{policy.ends_at:%Y-%m-%d %H:%M %Z}"
+    if policy.max_runs:
+        yield _("Most runs"), str(policy.max_runs)
+    yield _("Executor"), policy.executor

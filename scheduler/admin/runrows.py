@@ -1,0 +1,104 @@
+"""Runs as rows of a table, and a page of a job's run log by keyset."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils.safestring import SafeString
+
+from scheduler.admin import look
+from scheduler.admin.instants import duration, instant, zone_of
+from scheduler.models import Job, RunLog, Status, Trigger
+
+PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run of a table."""
+
+    run: RunLog
+    badge: SafeString
+    slot: SafeString
+    took: str
+    late: str
+    totals: str
+    trigger: str
+    summary: str
+    percent: int | None
+
+
+def row_of(run: RunLog, zone: str) -> Row:
+    """Return a run as it is shown in tables."""
+    trigger = Trigger(run.trigger).label if run.trigger in Trigger.values else run.trigger
+    slot_is_known = run.lateness is not None and run.trigger in (Trigger.SCHEDULE, Trigger.CATCH_UP)
+    return Row(
+        run=run,
+        badge=look.run_badge(run.status),
+        slot=instant(run.scheduled_for, zone=zone),
+        took=duration(run.duration),
+        late=duration(run.lateness) if slot_is_known else "",
+        totals=totals_words(run.totals),
+        trigger=f"{trigger} · {run.actor}" if run.actor else str(trigger),
+        summary=look.run_summary(run) + (f" (+{run.coalesced})" if run.coalesced else ""),
+        percent=percent_of(run.progress),
+    )
+
+
+def totals_words(totals: Any) -> str:
+    """Return “copied 12, errors 0”."""
+    if not isinstance(totals, dict):
+        return ""
+    return ", ".join(f"{name} {value}" for name, value in totals.items())
+
+
+def percent_of(progress: Any) -> int | None:
+    """Return how far a run is in percent; None when it did not say."""
+    if not isinstance(progress, dict):
+        return None
+    done, total = progress.get("done"), progress.get("total")
+    if not isinstance(done, int | float) or not isinstance(total, int | float) or total <= 0:
+        return None
+    return round(100 * min(max(done / total, 0), 1))
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """Some runs of a job, the newest first, and the query of the next older ones."""
+
+    rows: list[Row]
+    older: str
+    failed_only: bool
+
+
+def page_of_runs(job: Job, query: Any) -> RunPage:
+    """Return a page by keyset: `before` and `attempt` name the last run shown. No row is counted or skipped over."""
+    runs = RunLog.objects.filter(job=job).order_by("-scheduled_for", "-attempt").defer("log", "kwargs")
+    failed_only = query.get("status") == "failed"
+    if failed_only:
+        runs = runs.filter(status__in=(Status.FAILED, Status.TIMED_OUT, Status.LOST))
+    before = _instant(query.get("before", ""))
+    if before is not None:
+        attempt = int(query["attempt"]) if query.get("attempt", "").isdecimal() else 0
+        runs = runs.filter(Q(scheduled_for__lt=before) | Q(scheduled_for=before, attempt__lt=min(attempt, 32_767)))
+    found = list(runs[: PAGE + 1])
+    zone = zone_of(job, settings.TIME_ZONE)
+    older = ""
+    if len(found) > PAGE:
+        last = found[PAGE - 1]
+        older = urlencode(
+            {"before": last.scheduled_for.astimezone(UTC).isoformat(), "attempt": last.attempt}
+            | ({"status": "failed"} if failed_only else {})
+        )
+    return RunPage([row_of(run, zone) for run in found[:PAGE]], older, failed_only)
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text.replace(" ", "+"))
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None else None

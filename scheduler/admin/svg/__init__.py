@@ -1,0 +1,10 @@
+"""Pictures as SVG text: no script, no style attribute, colours by class, each with a text alternative."""
+
+from scheduler.admin.svg.bars import duration_bars
+from scheduler.admin.svg.calendar import calendar_map
+from scheduler.admin.svg.histogram import histogram
+from scheduler.admin.svg.lanes import Band, Lane, lanes
+from scheduler.admin.svg.load import load_map
+from scheduler.admin.svg.sparkline import sparkline
+
+__all__ = ["Band", "Lane", "calendar_map", "duration_bars", "histogram", "lanes", "load_map", "sparkline"]

@@ -1,0 +1,40 @@
+"""The durations of a job's last runs as bars, the oldest first."""
+
+from collections.abc import Sequence
+from datetime import UTC, timedelta
+
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from scheduler.admin.instants import duration, runs_words
+from scheduler.admin.look import RUN_TONES
+from scheduler.admin.svg.canvas import line, picture, rect, text
+from scheduler.models import RunLog, Status
+
+WIDTH, HEIGHT, BOTTOM = 600, 120, 104
+
+
+def duration_bars(newest_first: Sequence[RunLog], slots: int = 60) -> SafeString:
+    """Return a bar for each run that ended, with slot, status and duration as its title."""
+    timed = [run for run in newest_first if run.duration is not None][:slots][::-1]
+    longest = max((run.duration for run in timed), default=timedelta(0))
+    label = _("Durations of the last {runs}, the longest {longest}").format(
+        runs=runs_words(len(timed)), longest=duration(longest) or "0"
+    )
+    step = WIDTH / slots
+    scale = (BOTTOM - 12) / (longest.total_seconds() or 1)
+    shapes = [line(0, BOTTOM, WIDTH, BOTTOM), line(0, 12, WIDTH, 12)]
+    for place, run in enumerate(timed, slots - len(timed)):
+        height = max(1.5, run.duration.total_seconds() * scale)
+        shapes.append(
+            rect(place * step + 1, BOTTOM - height, step - 2, height, f"sched-{RUN_TONES[run.status]}", _title(run))
+        )
+    shapes.append(text(0, 9, duration(longest)))
+    shapes.append(text(0, HEIGHT - 3, _("older")))
+    shapes.append(text(WIDTH, HEIGHT - 3, _("newest"), anchor="end"))
+    return picture(WIDTH, HEIGHT, label, shapes, "sched-wide")
+
+
+def _title(run: RunLog) -> str:
+    slot = run.scheduled_for.astimezone(UTC)
+    return f"{slot:%Y-%m-%d %H:%M:%S} UTC · {Status(run.status).label} · {duration(run.duration)}"

@@ -1,0 +1,63 @@
+"""The frame of a picture and the few shapes all of them are made of."""
+
+from collections.abc import Iterable
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+
+def picture(
+    width: float, height: float, label: str, shapes: Iterable[SafeString], css: str = "", role: str = "img"
+) -> SafeString:
+    """Return `<svg>` with its text alternative; one that has links in it is a `group`."""
+    return format_html(
+        '<svg class="sched-svg {}" role="{}" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>',
+        css,
+        role,
+        label,
+        _n(width),
+        _n(height),
+        _n(width),
+        _n(height),
+        join(shapes),
+    )
+
+
+def join(shapes: Iterable[SafeString]) -> SafeString:
+    """Return the shapes one after the other."""
+    return format_html_join("", "{}", ((shape,) for shape in shapes))
+
+
+def rect(x: float, y: float, width: float, height: float, css: str, title: str = "") -> SafeString:
+    """Return a rectangle; the title is shown when the pointer rests on it."""
+    shape = mark_safe(f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"')
+    if not title:
+        return format_html('{} class="{}"/>', shape, css)
+    return format_html('{} class="{}"><title>{}</title></rect>', shape, css, title)
+
+
+def text(x: float, y: float, words: object, css: str = "", anchor: str = "start") -> SafeString:
+    """Return a label."""
+    return format_html(
+        '<text x="{}" y="{}" class="sched-label {}" text-anchor="{}">{}</text>', _n(x), _n(y), css, anchor, words
+    )
+
+
+def line(x1: float, y1: float, x2: float, y2: float, css: str = "sched-grid") -> SafeString:
+    """Return a straight line."""
+    return format_html('<line x1="{}" y1="{}" x2="{}" y2="{}" class="{}"/>', _n(x1), _n(y1), _n(x2), _n(y2), css)
+
+
+def hatch(name: str) -> SafeString:
+    """Return the pattern of hatched shapes: what should have happened and did not."""
+    return format_html(
+        '<defs><pattern id="{}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        '<rect width="6" height="6" class="sched-hatch-ground"/><rect width="2.5" height="6" class="sched-hatch"/>'
+        "</pattern></defs>",
+        name,
+    )
+
+
+def _n(number: float) -> str:
+    """A number as short as it can be; a dot whatever the language."""
+    return f"{number:.1f}".rstrip("0").rstrip(".")

@@ -1,0 +1,64 @@
+"""A day in lanes, one for each job: what ran in the last 24 hours, or what will start in the next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from scheduler.admin.svg.canvas import hatch, join, line, picture, rect, text
+
+LEFT, WIDTH, LANE, TOP = 190, 770, 20, 22
+NAME_LENGTH = 28
+HOURS = range(0, 25, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Something that takes time on a lane; `css` is its look, `title` says what it is."""
+
+    start: datetime
+    end: datetime
+    css: str
+    title: str
+
+
+@dataclass(slots=True)
+class Lane:
+    """One job."""
+
+    name: str
+    url: str
+    bands: list[Band] = field(default_factory=list)
+
+
+def lanes(rows: Sequence[Lane], start: datetime, label: str, name: str) -> SafeString:
+    """Return 24 hours from `start`; `name` is the id of the hatching, one for each picture on a page."""
+    height = TOP + len(rows) * LANE
+    shapes = [hatch(name), *_hours(start, height)]
+    for number, lane in enumerate(rows):
+        y = TOP + number * LANE
+        shown = lane.name if len(lane.name) <= NAME_LENGTH else lane.name[: NAME_LENGTH - 1] + "…"
+        shapes.append(format_html('<a href="{}"><title>{}</title>{}</a>', lane.url, lane.name, text(0, y + 14, shown)))
+        shapes.append(join(_band(band, start, y) for band in lane.bands))
+    return picture(LEFT + WIDTH, height, label, shapes, "sched-lanes", role="group")
+
+
+def _hours(start: datetime, height: int) -> list[SafeString]:
+    shapes = []
+    for hour in HOURS:
+        x = LEFT + WIDTH * hour / 24
+        shapes.append(line(x, TOP - 4, x, height))
+        at = (start + timedelta(hours=hour)).astimezone(UTC)
+        anchor = "start" if hour == 0 else "end" if hour == 24 else "middle"
+        shapes.append(text(x, 12, f"{at:%H:%M}", anchor=anchor))
+    return shapes
+
+
+def _band(band: Band, start: datetime, y: int) -> SafeString:
+    day = timedelta(days=1)
+    first = min(max((band.start - start) / day, 0.0), 1.0)
+    last = min(max((band.end - start) / day, first), 1.0)
+    x, width = LEFT + WIDTH * first, max(2.0, WIDTH * (last - first))
+    return rect(min(x, LEFT + WIDTH - width), y + 3, width, LANE - 6, band.css, band.title)

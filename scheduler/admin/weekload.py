@@ -1,0 +1,87 @@
+"""The load of the next seven days, and advice where many jobs share a minute."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+from django.conf import settings
+
+from scheduler.admin.look import STOPPED
+from scheduler.models import Job
+from scheduler.models.fields import Unreadable
+from scheduler.schedules import Schedule
+
+WEEK, HOUR, MINUTE = timedelta(days=7), timedelta(hours=1), timedelta(minutes=1)
+MOST_SLOTS = 200
+CROWD = 4
+MOST_JOBS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Jobs that start in the same minute."""
+
+    at: datetime
+    count: int
+    names: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The starts of each hour, and the most crowded minutes of the next day."""
+
+    starts: dict[datetime, float]
+    crowds: list[Crowd]
+
+
+def load_of(jobs: Iterable[Job], midnight: datetime, now: datetime) -> Load:
+    """Return the load of seven days from `midnight`. Frequent jobs are spread evenly; the others slot by slot."""
+    starts: dict[datetime, float] = defaultdict(float)
+    sharing: dict[datetime, list[str]] = defaultdict(list)
+    weights: Counter[Schedule] = Counter()
+    for job in jobs:
+        if isinstance(job.schedule, Unreadable) or job.job_state in STOPPED:
+            continue
+        schedule = job.schedule.bind(anchor=job.anchor_at or midnight, timezone=settings.TIME_ZONE)
+        weights[schedule] += 1
+        for slot in _slots(schedule, midnight):
+            if now <= slot < now + timedelta(days=1) and not schedule.jitter:
+                sharing[slot.replace(second=0, microsecond=0)].append(job.name)
+    for schedule, weight in weights.items():
+        _add(starts, schedule, weight, midnight)
+    return Load(dict(starts), _crowds(sharing))
+
+
+def _add(starts: dict[datetime, float], schedule: Schedule, weight: int, midnight: datetime) -> None:
+    slots = _slots(schedule, midnight)
+    if slots:
+        for slot in slots:
+            starts[slot.replace(minute=0, second=0, microsecond=0)] += weight
+        return
+    each = _per_hour(schedule, midnight)
+    for hour in range(24 * 7) if each else ():
+        starts[midnight + hour * HOUR] += each * weight
+
+
+@lru_cache(maxsize=2048)
+def _slots(schedule: Schedule, midnight: datetime) -> tuple[datetime, ...]:
+    """Return the slots of the week; none when there are more than 200, which `_per_hour` then spreads."""
+    if schedule.from_completion or schedule.count_between(midnight, midnight + WEEK, MOST_SLOTS + 1) > MOST_SLOTS:
+        return ()
+    found = schedule.upcoming(MOST_SLOTS, midnight - timedelta(microseconds=1))
+    return tuple(slot for slot in found if slot < midnight + WEEK)
+
+
+@lru_cache(maxsize=2048)
+def _per_hour(schedule: Schedule, midnight: datetime) -> float:
+    if schedule.from_completion and schedule.period:
+        return HOUR / schedule.period
+    return schedule.count_between(midnight, midnight + WEEK) / (24 * 7)
+
+
+def _crowds(sharing: dict[datetime, list[str]]) -> list[Crowd]:
+    crowded: Sequence[tuple[datetime, list[str]]] = [pair for pair in sharing.items() if len(set(pair[1])) >= CROWD]
+    worst = sorted(crowded, key=lambda pair: (-len(set(pair[1])), pair[0]))[:5]
+    return [Crowd(at, len(set(names)), sorted(set(names))[:8]) for at, names in worst]

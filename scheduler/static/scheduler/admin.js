@@ -1,0 +1,138 @@
+"use strict";
+/* Zone switch, live refresh, run-log dialog, preview and copy. Every page works without it. */
+(() => {
+  const $ = (selector, root = document) => root.querySelector(selector);
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const language = document.documentElement.lang || undefined;
+  const recall = (name, otherwise) => { try { return localStorage.getItem("sched-" + name) ?? otherwise; } catch { return otherwise; } };
+  const keep = (name, value) => { try { localStorage.setItem("sched-" + name, value); } catch { /* private mode */ } };
+  const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+  /* Times: the server names UTC; here they are said again in the zone the reader chose. */
+  function zoneOf(element) {
+    const mode = recall("zone", "browser");
+    return mode === "utc" ? "UTC" : mode === "job" ? element.dataset.zone || "UTC" : browserZone;
+  }
+  function say(element) {
+    const zone = zoneOf(element);
+    try {
+      const format = new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "medium" });
+      const short = new Intl.DateTimeFormat("en", { timeZone: zone, timeZoneName: "short" });
+      const name = short.formatToParts(new Date(element.dateTime)).find((part) => part.type === "timeZoneName").value;
+      element.textContent = format.format(new Date(element.dateTime)) + " " + name;
+      element.title = zone;
+    } catch { /* a zone this browser does not know: the server's words stay */ }
+  }
+  const ago = new Intl.RelativeTimeFormat(language, { numeric: "always", style: "short" });
+  function count(element) {
+    const seconds = Math.round((new Date(element.dataset.at) - Date.now()) / 1000);
+    const [size, unit] = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]].find(([one]) => Math.abs(seconds) >= one) ?? [1, "second"];
+    const words = ago.format(Math.trunc(seconds / size), unit);
+    if (element.textContent !== words) element.textContent = words;
+  }
+  function localise(root = document) {
+    $$("time.sched-time", root).forEach(say);
+    $$(".sched-relative", root).forEach(count);
+    $$("[data-sched-copy]", root).forEach((button) => { button.hidden = !navigator.clipboard; });
+    $$("[data-sched-tail]", root).forEach((log) => { log.scrollTop = log.scrollHeight; });
+  }
+
+  /* Live refresh: marked regions are replaced by what the server says now; focus and scrolling stay. */
+  let etag = "", timer = 0;
+  const served = new Map($$("[data-sched-live]").map((region) => [region.dataset.schedLive, region.innerHTML]));
+  const focusable = "a[href], button, input, select, summary, [tabindex]";
+  function replace(region, fresh) {
+    const key = region.dataset.schedLive;
+    region.toggleAttribute("data-sched-busy", fresh.hasAttribute("data-sched-busy"));
+    const news = fresh.innerHTML, token = /name="csrfmiddlewaretoken" value="\w+"/g;
+    if (news.replace(token, "") === (served.get(key) ?? "").replace(token, "")) return;
+    served.set(key, news);
+    const held = region.contains(document.activeElement) ? $$(focusable, region).indexOf(document.activeElement) : -1;
+    const scrolled = $$(".sched-pre, .sched-scroll", region).map((box) => [box.scrollLeft, box.scrollTop, box.scrollTop + box.clientHeight >= box.scrollHeight - 4]);
+    region.replaceChildren(...document.importNode(fresh, true).childNodes);
+    localise(region);
+    $$(".sched-pre, .sched-scroll", region).forEach((box, place) => {
+      const [left, top, atEnd] = scrolled[place] ?? [0, 0, false];
+      box.scrollLeft = left;
+      if (!atEnd) box.scrollTop = top;
+    });
+    if (held >= 0) $$(focusable, region)[held]?.focus({ preventScroll: true });
+  }
+  async function refresh() {
+    if (document.hidden) return;
+    const response = await fetch(location.href, { cache: "no-store", headers: { "X-Scheduler-Live": "1", ...(etag && { "If-None-Match": etag }) } });
+    if (response.status !== 200 || response.redirected) return;
+    etag = response.headers.get("ETag") ?? "";
+    const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+    for (const region of $$("[data-sched-live]")) {
+      const other = $(`[data-sched-live="${CSS.escape(region.dataset.schedLive)}"]`, fresh);
+      if (other) replace(region, other);
+    }
+  }
+  function plan() {
+    clearTimeout(timer);
+    const chosen = Number(recall("refresh", "15"));
+    if (!chosen || !$("[data-sched-live]")) return;
+    const wait = $("[data-sched-busy]") ? Math.min(3, chosen) : chosen;
+    timer = setTimeout(() => refresh().catch(() => {}).finally(plan), wait * 1000);
+  }
+
+  /* The run log opens from the list in a dialog; a click with a modifier opens the plain page. */
+  async function openLog(url, title) {
+    const dialog = $("[data-sched-dialog-box]"), body = $("[data-sched-dialog-body]");
+    const address = new URL(url, location.href);
+    address.searchParams.set("fragment", "1");
+    const response = await fetch(address);
+    if (!response.ok || response.redirected) { location.href = url; return; }
+    const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+    body.replaceChildren(...document.importNode(fresh.body, true).childNodes);
+    $("#sched-dialog-title").textContent = title;
+    localise(body);
+    if (!dialog.open) dialog.showModal();
+  }
+
+  /* The preview of a schedule follows the form while it is written. */
+  function previewOf(box) {
+    const form = box.closest("form");
+    let waiting = 0, asked = 0;
+    form.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(async () => {
+        const number = ++asked;
+        const response = await fetch(box.dataset.schedPreview, { method: "POST", body: new FormData(form) });
+        if (!response.ok || number !== asked) return;
+        const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+        box.replaceChildren(...document.importNode(fresh.body, true).childNodes);
+        localise(box);
+      }, 300);
+    });
+  }
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-sched-dialog], [data-sched-dialog-body] .sched-tabs a[href*='/runs/'], [data-sched-dialog-body] a.sched-button");
+    if (link && $("[data-sched-dialog-box]") && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+      event.preventDefault();
+      openLog(link.href, link.closest("tr")?.querySelector(".sched-name")?.textContent ?? $("#sched-dialog-title").textContent);
+    }
+    const copy = event.target.closest("[data-sched-copy]");
+    if (copy) navigator.clipboard.writeText($("#" + copy.dataset.schedCopy).textContent).then(() => copy.classList.add("sched-good"));
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-sched-zone]")) { keep("zone", event.target.value); start(); }
+    if (event.target.matches("[data-sched-refresh]")) { keep("refresh", event.target.value); plan(); }
+  });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && Number(recall("refresh", "15"))) refresh().catch(() => {}).finally(plan); });
+  function start() {
+    $$("[data-sched-toolbar]").forEach((bar) => {
+      bar.hidden = false;
+      $("[data-sched-zone]", bar).value = recall("zone", "browser");
+      $("[data-sched-zone-name]", bar).textContent = recall("zone", "browser") === "browser" ? browserZone : "";
+      $("[data-sched-refresh]", bar).value = recall("refresh", "15");
+    });
+    localise();
+  }
+  start();
+  $$("[data-sched-preview]").forEach(previewOf);
+  setInterval(() => $$(".sched-relative").forEach(count), 1000);
+  plan();
+})();

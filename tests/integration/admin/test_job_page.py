@@ -1,0 +1,151 @@
+from datetime import timedelta
+
+import pytest
+from django.utils.html import escape
+
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.models import RunLog, Status
+from scheduler.schedules import Cron, Every
+from tests.factories import make_job
+from tests.integration.admin.pages import page, text_of
+
+NASTY = "<img src=x onerror=alert(1)></script><b>\"'\u202e"
+
+
+def add_run(job, minutes: int, status: str = Status.SUCCEEDED, **columns) -> RunLog:
+    at = SYSTEM_CLOCK.now() - timedelta(minutes=minutes)
+    columns = {"started_at": at, "finished_at": at + timedelta(seconds=3)} | columns
+    return RunLog.objects.create(job=job, scheduled_for=at, status=status, **columns)
+
+
+def test_the_page_shows_policies_in_words(boss):
+    job = make_job(retries=2, breaker_threshold=None, timeout="5m")
+    words = text_of(boss.get(page("job_page", job.pk)))
+    assert "2 retries of a failed slot." in words
+    assert "Never stops, however often it fails." in words
+    assert "Timeout 5m" in words
+
+
+def test_the_page_lists_the_next_ten_slots(boss):
+    job = make_job(schedule=Cron("0 12 * * *"))
+    assert boss.get(page("job_page", job.pk)).rendered_content.count("<li><time") == 10
+
+
+def test_a_slot_that_daylight_saving_touches_carries_a_note(boss, monkeypatch):
+    from datetime import UTC, datetime
+
+    monkeypatch.setattr(SYSTEM_CLOCK, "now", lambda: datetime(2026, 3, 27, tzinfo=UTC), raising=False)
+    job = make_job(schedule=Cron("30 2 * * *", timezone="Europe/Berlin"))
+    assert "02:30 does not exist, runs at 03:00" in text_of(boss.get(page("job_page", job.pk)))
+
+
+def test_the_question_why_it_did_not_run_is_answered_and_a_wrong_time_says_what_to_write(boss):
+    job = make_job(schedule=Cron("0 12 * * *"))
+    answer = text_of(boss.get(page("job_page", job.pk), {"why": "2001-01-01 13:07"}))
+    assert "2001-01-01 13:07 UTC is not a slot of this job" in answer
+    assert "write one like" in text_of(boss.get(page("job_page", job.pk), {"why": "noonish"}))
+
+
+def test_the_last_error_stands_on_the_page_with_its_traceback(boss):
+    job = make_job()
+    add_run(job, 9, Status.FAILED, error="Traceback\nValueError: old")
+    add_run(job, 5, Status.FAILED, error="Traceback\nValueError: newest")
+    add_run(job, 1)
+    words = text_of(boss.get(page("job_page", job.pk)))
+    assert "Traceback ValueError: newest" in words
+    assert "Traceback ValueError: old" not in words
+
+
+def test_the_pictures_have_text_alternatives(boss):
+    job = make_job()
+    for minutes in range(1, 21):
+        add_run(job, minutes, Status.FAILED if minutes == 7 else Status.SUCCEEDED)
+    body = boss.get(page("job_page", job.pk)).rendered_content
+    assert 'aria-label="Durations of the last 20 runs, the longest 3 s"' in body
+    assert 'aria-label="Distribution of 20 runs: half take 3 s or less, 95 of 100 take 3 s or less"' in body
+    assert 'aria-label="Runs by day over half a year: 20 runs, 1 failed"' in body
+
+
+def test_the_run_log_pages_by_keyset_and_shows_every_run_once(boss):
+    job = make_job()
+    made = {add_run(job, minutes).pk for minutes in range(1, 121)}
+    twin = add_run(job, 200)
+    made |= {twin.pk, RunLog.objects.create(job=job, scheduled_for=twin.scheduled_for, attempt=2, status="failed").pk}
+    seen: list[int] = []
+    query = ""
+    for _ in range(4):
+        shown = boss.get(page("job_runs", job.pk) + query).context["page"]
+        seen += [row.run.pk for row in shown.rows]
+        if not shown.older:
+            break
+        query = f"?{shown.older}"
+    assert len(seen) == len(set(seen))
+    assert set(seen) == made
+
+
+@pytest.mark.parametrize("query", ["?before=nonsense", "?before=2026-01-01", "?attempt=x", "?before=%00&attempt=9" * 3])
+def test_a_wrong_place_in_the_run_log_is_the_first_page(boss, query):
+    job = make_job()
+    add_run(job, 1)
+    assert len(boss.get(page("job_runs", job.pk) + query).context["page"].rows) == 1
+
+
+def test_the_run_log_tells_never_ran_from_nothing_failed(boss):
+    never, fine = make_job("never"), make_job("fine", columns={"last_status": "succeeded"})
+    add_run(fine, 1)
+    assert "This job never ran." in text_of(boss.get(page("job_runs", never.pk)))
+    assert "Nothing failed" in text_of(boss.get(page("job_runs", fine.pk), {"status": "failed"}))
+
+
+def test_the_fragment_for_the_dialog_is_the_table_alone(boss):
+    job = make_job()
+    run = add_run(job, 1, totals={"copied": 12, "errors": 0})
+    body = boss.get(page("job_runs", job.pk), {"fragment": 1}).rendered_content
+    assert "<html" not in body
+    assert page("runlog_change", run.pk) in body
+    assert "copied 12, errors 0" in body
+
+
+def test_clearing_the_history_is_confirmed_and_keeps_counters_open_runs_and_the_newest_outcome(boss):
+    job = make_job(columns={"successes": 5})
+    newest, *_ = [add_run(job, minutes) for minutes in range(1, 6)]
+    now = SYSTEM_CLOCK.now()
+    living = RunLog.objects.create(job=job, scheduled_for=now, status=Status.RUNNING, due_at=now)
+    boss.get(page("job_clear", job.pk))
+    assert job.runs.count() == 6
+    boss.post(page("job_clear", job.pk))
+    assert list(job.runs.all()) == [living, newest]
+    job.refresh_from_db()
+    assert job.successes == 5
+
+
+def test_hostile_texts_are_shown_as_text_on_every_page(boss):
+    job = make_job("x", columns={"name": NASTY, "description": NASTY, "pause_reason": NASTY, "paused_by": NASTY})
+    run = add_run(job, 1, Status.FAILED, error=NASTY, log=NASTY, result=NASTY, reason=NASTY, actor=NASTY, note=NASTY)
+    RunLog.objects.filter(pk=run.pk).update(totals={NASTY: NASTY}, progress={"done": 1, "total": 2, "message": NASTY})
+    addresses = [page("job_changelist"), page("job_page", job.pk), page("job_runs", job.pk), page("job_overview"),
+                 page("job_change", job.pk), page("job_pause", job.pk), page("job_delete", job.pk),
+                 page("runlog_changelist"), page("runlog_change", run.pk)]  # fmt: skip
+    for address in addresses:
+        body = boss.get(address).rendered_content
+        assert "<img src=x" not in body, address
+        assert "</script><b>" not in body, address
+        assert escape(NASTY)[:30] in body, address
+
+
+def test_a_text_of_ten_thousand_characters_does_not_flood_the_list(boss):
+    job = make_job()
+    add_run(job, 1, Status.FAILED, error="x" * 10_000)
+    assert "x" * 200 not in boss.get(page("runlog_changelist")).rendered_content
+    assert "x" * 10_000 in boss.get(page("job_page", job.pk)).rendered_content
+
+
+def test_a_job_whose_row_cannot_be_read_has_a_page(boss):
+    from django.db import connection
+
+    job = make_job(schedule=Every(minutes=1))
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE scheduler_job SET schedule = '{}', policy = '[]' WHERE id = %s", [job.pk])
+    for name in ("job_page", "job_change", "job_runs"):
+        assert boss.get(page(name, job.pk)).status_code == 200
+    assert boss.get(page("job_overview")).status_code == 200

@@ -1,0 +1,44 @@
+import pytest
+from django.db import OperationalError
+from django.utils import translation
+
+from scheduler.admin import joblist
+from scheduler.schedules import DailyAt
+from tests.factories import make_job
+from tests.integration.admin.pages import page, text_of
+
+
+def test_the_admin_speaks_german(boss, settings):
+    settings.LANGUAGE_CODE = "de"
+    with translation.override("de"):
+        make_job("job", DailyAt(hour=3))
+        words = text_of(boss.get(page("job_changelist")))
+    for german in ("Jeden Tag um 03:00", "lief noch nie", "geplant", "Keine lebende Instanz", "Auffrischen"):
+        assert german in words
+
+
+def test_without_its_tables_the_list_says_what_to_run(boss, monkeypatch):
+    def fail(*_args: object) -> None:
+        raise OperationalError("no such table: scheduler_job")
+
+    monkeypatch.setattr(joblist, "stamp_of_jobs", fail)
+    response = boss.get(page("job_changelist"))
+    assert response.status_code == 503
+    assert "python manage.py migrate scheduler" in text_of(response)
+
+
+@pytest.mark.parametrize("name", ["job_changelist", "job_overview", "runlog_changelist", "instance_changelist"])
+def test_no_page_carries_script_or_style_of_its_own(boss, name):
+    make_job("job")
+    body = boss.get(page(name)).rendered_content
+    assert " style=" not in body
+    assert "<style" not in body
+    assert "<script>" not in body
+    assert "onclick" not in body
+
+
+def test_the_script_stays_small():
+    from pathlib import Path
+
+    script = Path(joblist.__file__).parent.parent / "static" / "scheduler" / "admin.js"
+    assert len(script.read_text().splitlines()) < 150

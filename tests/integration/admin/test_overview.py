@@ -1,0 +1,74 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from scheduler.admin.weekload import load_of
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.models import RunLog, Status
+from scheduler.schedules import DailyAt, Every, Manual
+from tests.factories import T0, make_job
+from tests.integration.admin.pages import page, text_of
+
+MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+@pytest.fixture
+def still_clock(monkeypatch):
+    monkeypatch.setattr(SYSTEM_CLOCK, "now", lambda: T0, raising=False)
+
+
+@pytest.mark.usefixtures("still_clock")
+def test_the_last_day_shows_runs_and_hatches_misses(boss):
+    job = make_job("job")
+    at = T0 - timedelta(hours=3)
+    RunLog.objects.create(job=job, scheduled_for=at, status=Status.SUCCEEDED, started_at=at, finished_at=T0)
+    RunLog.objects.create(job=job, scheduled_for=at - timedelta(hours=1), status=Status.MISSED)
+    RunLog.objects.create(job=job, scheduled_for=T0 - timedelta(days=3), status=Status.FAILED)
+    body = boss.get(page("job_overview")).rendered_content
+    assert "09:00:00 UTC · succeeded · 3 h 0 min" in body
+    assert '<pattern id="sched-missed"' in body
+    assert 'class="sched-missed"><title>08:00:00 UTC · missed' in body
+    assert 'class="sched-bad"><title>' not in body
+    assert 'aria-label="The last 24 hours: 1 of 1 jobs ran"' in body
+
+
+@pytest.mark.usefixtures("still_clock")
+def test_the_next_day_shows_each_slot_and_a_band_where_there_are_many(boss):
+    make_job("daily", DailyAt(hour=3))
+    make_job("often", Every(seconds=5))
+    make_job("by hand", Manual())
+    body = boss.get(page("job_overview")).rendered_content
+    assert "<title>03:00 UTC</title>" in body
+    assert "More than 96 starts: Every 5 seconds" in body
+    assert 'aria-label="The next 24 hours: 2 of 3 jobs are due"' in body
+
+
+def test_the_load_counts_the_starts_of_each_hour():
+    jobs = [make_job_like(DailyAt(hour=3)), make_job_like(DailyAt(hour=3, minute=30)), make_job_like(Every(minutes=6))]
+    load = load_of(jobs, MIDNIGHT, T0)
+    assert load.starts[MIDNIGHT + timedelta(hours=3)] == pytest.approx(12, abs=0.1)
+    assert load.starts[MIDNIGHT + timedelta(hours=4)] == pytest.approx(10, abs=0.1)
+    assert load.starts[MIDNIGHT + timedelta(days=6, hours=3)] == pytest.approx(12, abs=0.1)
+
+
+def test_a_minute_that_many_jobs_share_is_named_once_with_the_jobs():
+    jobs = [make_job_like(DailyAt(hour=2), name=f"backup {n}") for n in range(5)]
+    (crowd,) = load_of(jobs, MIDNIGHT, T0).crowds
+    assert (crowd.at, crowd.count) == (MIDNIGHT + timedelta(days=1, hours=2), 5)
+
+
+def test_jobs_with_jitter_crowd_nobody():
+    jobs = [make_job_like(DailyAt(hour=2, jitter=60), name=f"backup {n}") for n in range(5)]
+    assert load_of(jobs, MIDNIGHT, T0).crowds == []
+
+
+def test_the_overview_gives_advice(boss):
+    for n in range(5):
+        make_job(f"backup_{n}", DailyAt(hour=2))
+    assert "Spread them" in text_of(boss.get(page("job_overview")))
+
+
+def make_job_like(schedule, name="job"):
+    from scheduler.models import Job
+
+    return Job(name=name, task="task", schedule=schedule, anchor_at=MIDNIGHT)

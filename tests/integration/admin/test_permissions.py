@@ -1,0 +1,65 @@
+import pytest
+from django.contrib.auth.models import Permission, User
+
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.models import Job, RunLog, Status
+from tests.factories import make_job
+from tests.integration.admin.conftest import client_of
+from tests.integration.admin.pages import page
+
+pytestmark = pytest.mark.usefixtures("task")
+WRITES = ["job_run", "job_pause", "job_resume", "job_reset", "job_follow_code", "job_clear"]
+
+
+@pytest.fixture
+def job(db):
+    now = SYSTEM_CLOCK.now()
+    job = make_job(columns={"active_runs": 1})
+    RunLog.objects.create(job=job, scheduled_for=now, status=Status.RUNNING, due_at=now, started_at=now)
+    return job
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_viewer_gets_403_for_every_change(viewer, job, name):
+    before = Job.objects.values().get()
+    assert viewer.post(page(name, job.pk)).status_code == 403
+    assert Job.objects.values().get() == before
+
+
+def test_a_viewer_gets_403_for_cancelling_saving_and_previewing(viewer, job):
+    assert viewer.post(page("runlog_cancel", job.runs.get().pk)).status_code in (403, 404)
+    assert viewer.post(page("job_change", job.pk), {"enabled": ""}).status_code == 403
+    assert viewer.post(page("job_preview"), {"kind": "manual"}).status_code == 403
+
+
+def test_a_viewer_sees_every_page_and_no_button(viewer, job):
+    addresses = [page("job_changelist"), page("job_overview"), page("job_page", job.pk), page("job_runs", job.pk),
+                 page("runlog_changelist"), page("runlog_change", job.runs.get().pk),
+                 page("instance_changelist")]  # fmt: skip
+    for address in addresses:
+        response = viewer.get(address)
+        assert response.status_code == 200, address
+        assert "formaction" not in response.rendered_content, address
+        assert page("job_pause", job.pk) not in response.rendered_content, address
+        assert "/cancel/" not in response.rendered_content, address
+
+
+def test_the_editor_sends_a_viewer_to_the_page_of_the_job(viewer, job):
+    response = viewer.get(page("job_change", job.pk))
+    assert response.url == page("job_page", job.pk)
+
+
+def test_who_may_run_may_not_pause(job):
+    user = User.objects.create_user("runner", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=["view_job", "run_job"]))
+    client = client_of(user)
+    assert client.post(page("job_run", job.pk)).status_code == 302
+    assert client.post(page("job_pause", job.pk), {"reason": "x"}).status_code == 403
+    words = client.get(page("job_changelist")).rendered_content
+    assert page("job_run", job.pk) in words
+    assert page("job_pause", job.pk) not in words
+
+
+def test_strangers_are_sent_to_the_login(client, job):
+    assert "/login/" in client.get(page("job_page", job.pk)).url
+    assert "/login/" in client.post(page("job_run", job.pk)).url

@@ -1,0 +1,35 @@
+"""Checker: judges one round by its evidence. It shares no code with the app and reads no database."""
+
+from collections.abc import Callable, Iterable
+
+from tests.faults.evidence import Evidence
+
+from . import counters, holding, overlap, slots, testimony, tokens
+from .base import Violation
+
+Rule = Callable[[Evidence], Iterable[Violation]]
+
+RULES: tuple[Rule, ...] = (
+    slots.unique_rows,
+    overlap.at_most_so_many,
+    slots.every_slot_decided,
+    testimony.not_early,
+    tokens.grow,
+    tokens.terminal_stays,
+    holding.nothing_held_by_the_dead,
+    slots.next_is_later,
+    counters.equal_rows,
+    overlap.group_limit,
+    testimony.after_parents,
+    holding.runs_again,
+    holding.clean_stop,
+    testimony.agrees,
+)
+
+
+def judge(evidence: Evidence) -> list[Violation]:
+    """Return everything that is wrong with a round."""
+    return [violation for rule in RULES for violation in rule(evidence)]
+
+
+__all__ = ["Violation", "judge"]

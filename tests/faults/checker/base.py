@@ -1,0 +1,39 @@
+"""What the rules share: a violation, and how instants of the ledger lie on the monotonic clock."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from tests.faults.evidence import RUN_EVENTS, Evidence, Line, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken promise, named as in the design, with what shows it."""
+
+    invariant: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.text}"
+
+
+def rows_by_job(evidence: Evidence) -> dict[str, list[Row]]:
+    """Return the rows of each job by slot and attempt."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in sorted(evidence.last.rows, key=lambda row: (row.job, row.slot, row.attempt)):
+        found[row.job].append(row)
+    return found
+
+
+def starts(evidence: Evidence) -> list[Line]:
+    return [line for line in evidence.lines if line.event == "start"]
+
+
+def endings(evidence: Evidence) -> dict[tuple[str, int], Line]:
+    """Return how the body of each run ended, by job and token."""
+    return {(line.job, line.token): line for line in evidence.lines if line.event in RUN_EVENTS[1:]}
+
+
+def on_monotonic(evidence: Evidence, seconds: float) -> float:
+    """Return the monotonic time of an instant of the true wall clock."""
+    return seconds - (evidence.last.wall - evidence.last.mono)

@@ -1,0 +1,263 @@
+"""The databases under test: made for one run of the suite, read past the ORM, harmed, and dropped."""
+
+import json
+import secrets
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tests.faults.evidence import JobRow, Row, Sample, instant
+from tests.faults.timing import mono, pause, wall
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parent / "project"
+TABLES = ("scheduler_runlog", "scheduler_job", "scheduler_instance", "scheduler_group", "scheduler_environment")
+LOCKED = ("scheduler_job", "scheduler_runlog")
+RUNS = """SELECT r.id, j.name AS job, r.scheduled_for AS slot, r.attempt, r.trigger AS trigger_, r.status, r.token,
+ r.instance_id AS instance, r.due_at, r.started_at, r.finished_at, r.coalesced, r.coalesced_from, r.reason, r.note
+ FROM scheduler_runlog r JOIN scheduler_job j ON j.id = r.job_id ORDER BY r.id"""
+JOBS = """SELECT name, anchor_at, next_run_at, next_start_at, token, active_runs, successes, failures, timeouts, losses,
+ cancellations, skips, misses, state, orphaned_at, problem FROM scheduler_job ORDER BY name"""
+INSTANTS = {"slot", "due_at", "started_at", "finished_at", "coalesced_from", "anchor_at", "next_run_at"}
+INSTANTS |= {"next_start_at", "orphaned_at"}
+
+
+class Database:
+    """One database of one kind. `port` is where its server listens; 0 for a file."""
+
+    kind = ""
+    port = 0
+
+    def __init__(self) -> None:
+        self.name = f"faults_{secrets.token_hex(4)}"
+
+    def url(self, port: int) -> str:
+        """Return DATABASE_URL for a runner that connects through `port`."""
+        raise NotImplementedError
+
+    def connect(self) -> Any:
+        """Return a connection that commits by itself."""
+        raise NotImplementedError
+
+    def create(self) -> None:
+        raise NotImplementedError
+
+    def drop(self) -> None:
+        raise NotImplementedError
+
+    def kill_sessions(self) -> int:
+        """End every session on the database but ours; returns how many."""
+        return 0
+
+    def hold_lock(self, seconds: float) -> None:
+        """Keep everybody from writing for so long."""
+        raise NotImplementedError
+
+    def query(self, sql: str, *parameters: Any) -> list[dict[str, Any]]:
+        """Return rows as dicts."""
+        with closing(self.connect()) as connection:
+            cursor = connection.cursor()
+            cursor.execute(sql, parameters)
+            if cursor.description is None:
+                return []
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def clear(self) -> None:
+        """Empty our tables."""
+        for table in TABLES:
+            self.query(f"DELETE FROM {table}")
+
+    def sample(self) -> Sample:
+        """Read the ledger. The jobs are read first and last, and again if they changed meanwhile."""
+        for _ in range(20):
+            before, runs, after = self.query(JOBS), self.query(RUNS), self.query(JOBS)
+            if before == after:
+                break
+        beats = self.query("SELECT id, heartbeat_at FROM scheduler_instance")
+        instances = {_hex(one["id"]): _seconds(one["heartbeat_at"]) for one in beats}
+        return Sample(
+            mono=mono(), wall=wall(), rows=[_row(run) for run in runs], jobs=[_job(job) for job in after],
+            instances=instances,
+        )  # fmt: skip
+
+
+class Sqlite(Database):
+    kind = "sqlite"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory(prefix="faults-")
+        self.path = Path(self._folder.name) / "db.sqlite3"
+
+    def url(self, port: int) -> str:
+        return f"sqlite:///{self.path}"
+
+    def connect(self) -> Any:
+        return sqlite3.connect(self.path, timeout=20, isolation_level=None)
+
+    def create(self) -> None:
+        self.path.touch()
+
+    def drop(self) -> None:
+        self._folder.cleanup()
+
+    def hold_lock(self, seconds: float) -> None:
+        with closing(self.connect()) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            pause(seconds)
+            connection.execute("ROLLBACK")
+
+
+class Postgresql(Database):
+    kind = "postgresql"
+    port = 5432
+
+    def url(self, port: int) -> str:
+        return f"postgresql://postgres@127.0.0.1:{port}/{self.name}"
+
+    def connect(self, name: str = "") -> Any:
+        import psycopg
+
+        return psycopg.connect(
+            host="127.0.0.1", port=self.port, user="postgres", dbname=name or self.name, autocommit=True,
+            connect_timeout=5, application_name="faults controller",
+        )  # fmt: skip
+
+    def create(self) -> None:
+        with closing(self.connect("postgres")) as connection:
+            connection.execute(f"CREATE DATABASE {self.name}")
+
+    def drop(self) -> None:
+        with closing(self.connect("postgres")) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {self.name} WITH (FORCE)")
+
+    def kill_sessions(self) -> int:
+        ours = "datname = %s AND application_name <> 'faults controller' AND pid <> pg_backend_pid()"
+        return len(self.query(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}", self.name))
+
+    def sessions(self) -> int:
+        """Return how many sessions others have on the database."""
+        ours = "datname = %s AND application_name <> 'faults controller' AND pid <> pg_backend_pid()"
+        return int(self.query(f"SELECT count(*) AS n FROM pg_stat_activity WHERE {ours}", self.name)[0]["n"])
+
+    def hold_lock(self, seconds: float) -> None:
+        with closing(self.connect()) as connection:
+            connection.execute("BEGIN")
+            connection.execute(f"LOCK TABLE {', '.join(LOCKED)} IN ACCESS EXCLUSIVE MODE")
+            pause(seconds)
+            connection.execute("ROLLBACK")
+
+
+class Mariadb(Database):
+    kind = "mariadb"
+    port = 3306
+
+    def url(self, port: int) -> str:
+        return f"mysql://root@127.0.0.1:{port}/{self.name}"
+
+    def connect(self, name: str | None = None) -> Any:
+        import MySQLdb
+
+        return MySQLdb.connect(
+            host="127.0.0.1", port=self.port, user="root", database=self.name if name is None else name,
+            autocommit=True, charset="utf8mb4", connect_timeout=5,
+        )  # fmt: skip
+
+    def create(self) -> None:
+        with closing(self.connect("")) as connection:
+            connection.cursor().execute(f"CREATE DATABASE {self.name} CHARACTER SET utf8mb4")
+
+    def drop(self) -> None:
+        with closing(self.connect("")) as connection:
+            connection.cursor().execute(f"DROP DATABASE IF EXISTS {self.name}")
+
+    def kill_sessions(self) -> int:
+        sessions = self.query(
+            "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> connection_id()", self.name
+        )
+        for session in sessions:
+            with suppress(Exception):  # it may have ended by itself
+                self.query(f"KILL {int(session['id'])}")
+        return len(sessions)
+
+    def hold_lock(self, seconds: float) -> None:
+        with closing(self.connect()) as connection:
+            connection.cursor().execute(f"LOCK TABLES {', '.join(f'{table} WRITE' for table in LOCKED)}")
+            pause(seconds)
+            connection.cursor().execute("UNLOCK TABLES")
+
+
+KINDS: dict[str, type[Database]] = {kind.kind: kind for kind in (Sqlite, Postgresql, Mariadb)}
+
+
+def answers(kind: str) -> bool:
+    """Return whether the server of this kind can be used here."""
+    if kind == "sqlite":
+        return True
+    server = KINDS[kind]()
+    try:
+        server.connect("postgres" if kind == "postgresql" else "").close()  # type: ignore[call-arg]
+    except Exception:  # no driver, no server: the caller only wants to know
+        return False
+    return True
+
+
+@contextmanager
+def fresh(kind: str) -> Iterator[Database]:
+    """A migrated database of this kind, dropped at the end."""
+    database = KINDS[kind]()
+    database.create()
+    try:
+        migrate(database)
+        yield database
+    finally:
+        database.drop()
+
+
+def migrate(database: Database) -> None:
+    """Create our tables, by the project's own command."""
+    from tests.faults.processes import environment
+
+    with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+        env = environment(Path(folder), database.url(database.port), 0, {"order": {"steady": False}})
+        command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+        subprocess.run(command, cwd=PROJECT, env=env, check=True, timeout=120)
+
+
+def in_background(database: Database, seconds: float) -> threading.Thread:
+    """Hold the lock in a thread, so that the round goes on."""
+    thread = threading.Thread(target=database.hold_lock, args=(seconds,), daemon=True)
+    thread.start()
+    return thread
+
+
+def _row(values: dict[str, Any]) -> Row:
+    values = _read(values)
+    return Row(**{**values, "trigger": values["trigger"], "instance": _hex(values["instance"])})
+
+
+def _job(values: dict[str, Any]) -> JobRow:
+    values = _read(values)
+    state = values["state"]
+    return JobRow(**{**values, "state": json.loads(state) if isinstance(state, str) else state})
+
+
+def _read(values: dict[str, Any]) -> dict[str, Any]:
+    named = {name.rstrip("_"): value for name, value in values.items()}
+    return {name: instant(value) if name in INSTANTS else value for name, value in named.items()}
+
+
+def _hex(value: Any) -> str:
+    return "" if value is None else str(value).replace("-", "")
+
+
+def _seconds(value: Any) -> float:
+    at = instant(value)
+    return at.timestamp() if at else 0.0

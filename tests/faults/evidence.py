@@ -1,0 +1,137 @@
+"""What the checker judges by: journal lines, rows of the ledger, jobs, and what was done to whom. Plain values."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.faults.jobs import Spec
+
+RUN_EVENTS = ("start", "end", "fail", "stopped")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of the journal. `seen` is the wall clock as its process saw it."""
+
+    event: str
+    runner: int
+    mono: float
+    wall: float
+    job: str = ""
+    slot: datetime | None = None
+    attempt: int = 0
+    token: int = 0
+    seen: float = 0.0
+    point: str = ""
+
+    @property
+    def key(self) -> tuple[str, datetime | None, int]:
+        return self.job, self.slot, self.attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of the ledger."""
+
+    id: int
+    job: str
+    slot: datetime
+    attempt: int
+    trigger: str
+    status: str
+    token: int
+    instance: str
+    due_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    coalesced: int
+    coalesced_from: datetime | None
+    reason: str
+    note: str
+
+    @property
+    def key(self) -> tuple[str, datetime | None, int]:
+        return self.job, self.slot, self.attempt
+
+    @property
+    def is_living(self) -> bool:
+        return self.due_at is not None and self.status != "pending"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    """The scheduler's columns of one job."""
+
+    name: str
+    anchor_at: datetime | None
+    next_run_at: datetime | None
+    next_start_at: datetime | None
+    token: int
+    active_runs: int
+    successes: int
+    failures: int
+    timeouts: int
+    losses: int
+    cancellations: int
+    skips: int
+    misses: int
+    state: dict[str, Any]
+    orphaned_at: datetime | None
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The ledger and the instances at one moment."""
+
+    mono: float
+    wall: float
+    rows: list[Row]
+    jobs: list[JobRow]
+    instances: dict[str, float]
+    """Heartbeats in seconds since 1970, by instance."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Evidence:
+    """One round."""
+
+    specs: dict[str, Spec]
+    lines: list[Line]
+    last: Sample
+    """After the clean stop."""
+    quiet: Sample | None = None
+    """At the end of the quiet period, while all processes live."""
+    earlier: list[Sample] = field(default_factory=list)
+    dead: dict[int, float] = field(default_factory=dict)
+    """When the processes that were killed died, on the monotonic clock."""
+    frozen: set[int] = field(default_factory=set)
+    healed: float = 0.0
+    clock_moved: bool = False
+    removed: set[str] = field(default_factory=set)
+    """Jobs that some processes did not register."""
+    early: float = 0.02
+    """How many seconds before its slot a start may be, because clocks can only be compared so well."""
+    ttl: float = 4.0
+    heartbeat: float = 0.5
+    burst: int = 0
+    unclean: list[str] = field(default_factory=list)
+    """Processes that did not stop as they should, or ended by themselves."""
+
+
+def read_journal(path: Path) -> list[Line]:
+    """Return the complete lines of a journal, oldest first."""
+    text = path.read_text() if path.exists() else ""
+    found = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    lines = [Line(**{**line, "slot": instant(line.get("slot"))}) for line in found]
+    return sorted(lines, key=lambda line: line.mono)
+
+
+def instant(value: Any) -> datetime | None:
+    """Return an instant, however a database gives it."""
+    if value is None or value == "":
+        return None
+    at = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)

@@ -1,0 +1,69 @@
+"""The jobs of the rig: what the project registers, and what the checker knows of them. No Django here."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+GROUP = "serial"
+GROUP_LIMIT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """One job. `interval` is None for jobs without a grid; `most` is how many runs may go on at once."""
+
+    name: str
+    interval: float | None = None
+    seconds: float = 0.0
+    body: str = "plain"
+    most: int = 1
+    probe: bool = True
+    """Whether it must run again soon after every fault."""
+    parents: tuple[str, ...] = ()
+    from_completion: bool = False
+    jitter: float = 0.0
+    group: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_grid(self) -> bool:
+        return self.interval is not None and not self.from_completion
+
+
+FOR_EVER: dict[str, Any] = {"breaker_threshold": None, "backoff": [0.5, 1]}
+
+STEADY = (
+    Spec(name="tick", interval=1),
+    Spec(name="short", interval=1, seconds=0.3),
+    Spec(name="nap", interval=2, seconds=1.2),
+    Spec(name="long", interval=1, seconds=2.5),
+    Spec(name="async-short", interval=1, seconds=0.2, body="async"),
+    Spec(name="async-long", interval=2, seconds=3, body="async"),
+    Spec(name="beside", interval=1, seconds=1.8, most=3, options={"overlap": "allow", "max_concurrent": 3}),
+    Spec(name="queue", interval=1, seconds=1.4, options={"overlap": "queue_one"}),
+    Spec(name="replace", interval=2, seconds=3, body="patient", options={"overlap": "replace"}),
+    Spec(name="fails", interval=2, body="fails"),
+    Spec(name="retries", interval=3, body="second", options={"retries": 2}),
+    Spec(name="once-at-most", interval=1, seconds=0.8, options={"on_lost": "skip"}),
+    Spec(name="from-end", interval=2, seconds=0.3, from_completion=True),
+    Spec(name="all-slots", interval=1, seconds=0.1, options={"misfire": "run_all", "max_catch_up": 5}),
+    Spec(name="latest-or-none", interval=1, seconds=0.1, options={"misfire": "skip", "grace": 1}),
+    Spec(name="jittered", interval=3, seconds=0.1, jitter=1),
+    Spec(name="counts", interval=1, seconds=0.1, body="counts"),
+    Spec(name="serial-a", interval=2, seconds=0.4, group=GROUP),
+    Spec(name="serial-b", interval=2, seconds=0.4, group=GROUP),
+    Spec(name="parent", interval=3, seconds=0.2),
+    Spec(name="child", parents=("parent",), seconds=0.2),
+    Spec(name="times-out", interval=3, seconds=2, options={"timeout": 1}),
+)
+IN_A_PROCESS = Spec(name="apart", interval=6, seconds=0.3, probe=False, options={"executor": "process"})
+
+POISON = {
+    "base-exception": {},
+    "exits": {"on_lost": "retry"},
+    "closes-connection": {},
+    "closes-socket": {},
+    "leaves-transaction": {},
+    "huge-log": {},
+    "never-returns": {"stuck_after": 1, "on_stuck": "abandon", "on_lost": "skip"},
+}
+"""Tasks that harm whoever runs them, each due once; their policy options."""

@@ -1,0 +1,17 @@
+"""The rig installs its failpoints, its clock and its mutants before anything runs."""
+
+import os
+
+from django.apps import AppConfig
+
+
+class RigConfig(AppConfig):
+    name = "rig"
+    label = "rig"
+
+    def ready(self) -> None:
+        from . import failpoints, faketime, mutants
+
+        faketime.install()
+        failpoints.install()
+        mutants.install(os.environ.get("FAULTS_MUTANT", ""))

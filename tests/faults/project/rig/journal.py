@@ -1,0 +1,38 @@
+"""The journal: one line for each thing that happens, on the disk before the task goes on."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from scheduler import current_run
+from tests.faults.timing import mono, wall
+
+from . import faketime
+
+PATH = Path(os.environ["FAULTS_FOLDER"]) / "journal.jsonl"
+
+
+def append(event: str, **values: Any) -> None:
+    """Write one line, and wait until it is on the disk."""
+    line = {"event": event, "runner": int(os.environ["FAULTS_RUNNER"]), "mono": mono(), "wall": wall(), **values}
+    file = os.open(PATH, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(file, (json.dumps(line) + "\n").encode())
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def note(event: str) -> None:
+    """Write one line about the current run."""
+    run = current_run()
+    assert run is not None, "tasks of this project run in a run"
+    append(
+        event,
+        job=run.job,
+        slot=run.scheduled_for.isoformat(),
+        attempt=run.attempt,
+        token=run.fencing_token,
+        seen=wall() + faketime.offset(),
+    )

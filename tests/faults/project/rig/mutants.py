@@ -1,0 +1,63 @@
+"""Mutants: one safety of the app switched off, to see that the suite notices. Run by hand: `--mutant NAME`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from scheduler.engine import claim, finish
+from scheduler.engine.outcome import Settled
+from scheduler.runtime import dispatcher
+
+
+def install(name: str) -> None:
+    """Switch one safety off; nothing without a name."""
+    if name:
+        MUTANTS[name]()
+
+
+def _no_token() -> None:
+    """Ends are written whatever their token."""
+
+    def as_stored(engine: Any, ends: Sequence[Any], settled: Settled) -> list[Any]:
+        runs = {
+            run.pk: run for run in finish.RunLog.objects.select_related("job").filter(pk__in=[e.run.pk for e in ends])
+        }
+        return [(runs[end.run.pk], end.outcome) for end in ends if end.run.pk in runs]
+
+    finish._as_stored = as_stored
+    _unconditional(finish, "token", "status")
+
+
+def _no_version() -> None:
+    """Jobs are written whatever was written to them since they were read."""
+    _unconditional(finish, "version")
+    _unconditional(claim, "version")
+
+
+def _no_rescue() -> None:
+    """Nobody closes the runs of the dead."""
+    dispatcher.rescue = lambda *_: Settled()
+
+
+def _no_condition_no_lock() -> None:
+    """Due jobs are claimed without a lock and without a condition."""
+    _no_version()
+    claim.locked = lambda rows, **_: rows
+
+
+def _unconditional(module: Any, *dropped: str) -> None:
+    real: Callable[..., None] = module.update_rows
+
+    def update_rows(using: str, model: Any, changes: Any, conditions: Any, rows: Any) -> None:
+        kept = tuple(name for name in conditions if name not in dropped)
+        places = [*range(len(changes)), *(len(changes) + conditions.index(name) for name in kept)]
+        real(using, model, changes, kept, ([row[place] for place in places] for row in rows))
+
+    module.update_rows = update_rows
+
+
+MUTANTS: dict[str, Callable[[], None]] = {
+    "token": _no_token,
+    "version": _no_version,
+    "rescue": _no_rescue,
+    "lock": _no_condition_no_lock,
+}

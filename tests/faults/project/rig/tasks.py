@@ -1,0 +1,144 @@
+"""The tasks of the rig. Their bodies say in the journal when they start and how they end."""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from datetime import datetime
+from threading import Event
+from typing import Any
+
+from scheduler import AfterJobs, Every, Once, current_run, register
+from scheduler.models import Group
+from tests.faults import jobs
+
+from . import poison
+from .journal import note
+
+
+class Broken(Exception):
+    """What failing tasks raise."""
+
+
+def plain(seconds: float) -> Callable[[], Any]:
+    def task() -> None:
+        note("start")
+        Event().wait(seconds)
+        note("end")
+
+    return task
+
+
+def asynchronous(seconds: float) -> Callable[[], Any]:
+    async def task() -> None:
+        note("start")
+        await asyncio.sleep(seconds)
+        note("end")
+
+    return task
+
+
+def patient(seconds: float) -> Callable[[], Any]:
+    """Stops when asked to."""
+
+    def task() -> None:
+        note("start")
+        run = current_run()
+        assert run is not None
+        for _ in range(int(seconds * 20)):
+            if run.stop_requested:
+                note("stopped")
+            run.check_stop()
+            Event().wait(0.05)
+        note("end")
+
+    return task
+
+
+def fails(_: float) -> Callable[[], Any]:
+    def task() -> None:
+        note("start")
+        note("fail")
+        raise Broken("as planned")
+
+    return task
+
+
+def second(_: float) -> Callable[[], Any]:
+    """Fails at the first attempt and succeeds later."""
+
+    def task() -> None:
+        note("start")
+        run = current_run()
+        assert run is not None
+        if run.attempt == 1:
+            note("fail")
+            raise Broken("the first attempt")
+        note("end")
+
+    return task
+
+
+def counts(seconds: float) -> Callable[[], Any]:
+    """Counts its successes in the state that its job keeps."""
+
+    def task() -> None:
+        note("start")
+        Event().wait(seconds)
+        run = current_run()
+        assert run is not None
+        run.state["n"] = run.state.get("n", 0) + 1
+        note("end")
+
+    return task
+
+
+def queries(seconds: float) -> Callable[[], Any]:
+    """Uses the database, as most tasks do."""
+
+    def task() -> None:
+        note("start")
+        Group.objects.count()
+        Event().wait(seconds)
+        note("end")
+
+    return task
+
+
+BODIES = {
+    "queries": queries,
+    "plain": plain,
+    "async": asynchronous,
+    "patient": patient,
+    "fails": fails,
+    "second": second,
+    "counts": counts,
+}
+
+
+def schedule_of(spec: jobs.Spec) -> Any:
+    if spec.parents:
+        return AfterJobs(*spec.parents)
+    return Every(seconds=spec.interval or 0, jitter=spec.jitter, from_completion=spec.from_completion)
+
+
+def load(order: dict[str, Any]) -> None:
+    """Register what the controller asks for: the steady jobs but `without`, poison, and a burst at one instant."""
+    specs = [*jobs.STEADY, *([jobs.IN_A_PROCESS] if order.get("apart") else [])]
+    for spec in specs if order.get("steady", True) else []:
+        if spec.name not in order.get("without", ()):
+            options = {**jobs.FOR_EVER, **spec.options}
+            register(spec.name, schedule=schedule_of(spec), group=spec.group, **options)(
+                BODIES[spec.body](spec.seconds)
+            )
+    at = datetime.fromisoformat(order["at"]) if "at" in order else None
+    for name in order.get("poison", ()):
+        register(name, schedule=Once(at), breaker_threshold=None, **jobs.POISON[name])(poison.TASKS[name])
+    for number in range(order.get("burst", 0)):
+        register(f"burst-{number:03}", schedule=Once(at), breaker_threshold=None)(plain(0.0))
+    for name, options in order.get("jobs", {}).items():
+        seconds, body = options.pop("seconds", 0.0), options.pop("body", "plain")
+        register(name, **options)(BODIES[body](seconds))
+
+
+load(json.loads(os.environ.get("FAULTS_ORDER", "{}")))

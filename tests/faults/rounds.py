@@ -1,0 +1,266 @@
+"""A round: three runners on one database, faults, healing, a quiet time, a clean stop, and the evidence of it."""
+
+import random
+import shutil
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.faults.checker import Violation, judge
+from tests.faults.checker.holding import WITHIN
+from tests.faults.databases import Database
+from tests.faults.evidence import Evidence, Line, Sample, read_journal
+from tests.faults.jobs import IN_A_PROCESS, POISON, STEADY, Spec
+from tests.faults.processes import Runner
+from tests.faults.proxy import Proxy
+from tests.faults.timing import mono, pause, wait_for, wall
+
+RUNNERS = 3
+WARM_SECONDS = 40.0
+QUIET_SECONDS = 5.0
+SUPERVISOR_LOOK = 0.05
+POISON_AFTER = 12.0
+
+Fault = Callable[["Round", random.Random], None]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a round showed."""
+
+    violations: list[Violation]
+    evidence: Evidence
+    warm: float
+    recovered: float
+    """Seconds from the end of the last fault until every steady job had started again."""
+    used: Counter[str]
+    logs: str = ""
+
+
+@dataclass(slots=True)
+class Round:
+    """The rig while a round goes on; faults are functions of it."""
+
+    database: Database
+    rng: random.Random
+    folder: Path
+    runners: list[Runner] = field(default_factory=list)
+    proxies: list[Proxy] = field(default_factory=list)
+    specs: dict[str, Spec] = field(default_factory=dict)
+    clock_moved: bool = False
+    poison_at: float = 0.0
+    """When the poison is due, in seconds since 1970."""
+    removed: set[str] = field(default_factory=set)
+    burst: int = 0
+    problems: list[str] = field(default_factory=list)
+    """Processes that did not stop as they should during the faults."""
+    used: Counter[str] = field(default_factory=Counter)
+    """Faults that really struck, counted by kind."""
+    restart_after: float = 0.5
+    over: bool = False
+
+    def proxy_of(self, runner: Runner) -> Proxy:
+        return self.proxies[runner.index]
+
+    def lines(self) -> list[Line]:
+        return read_journal(self.folder / "journal.jsonl")
+
+    def started_since(self, at: float) -> set[str]:
+        return {line.job for line in self.lines() if line.event == "start" and line.mono > at}
+
+    def probes(self) -> set[str]:
+        return {name for name, spec in self.specs.items() if spec.probe}
+
+
+def run_round(
+    database: Database,
+    seed: str,
+    faults: Sequence[Fault],
+    *,
+    mutant: str = "",
+    apart: bool = False,
+    poison: bool = False,
+) -> Outcome:
+    """Run one round and judge it."""
+    with prepared(database, seed, mutant=mutant, apart=apart) as rig:
+        if poison:
+            _poison(rig)
+        began = mono()
+        for runner in rig.runners:
+            runner.start()
+        wait_for(lambda: rig.probes() <= rig.started_since(0), WARM_SECONDS)
+        warm = mono() - began
+        earlier = [_sample(rig)]
+        with supervised(rig):
+            _strike(rig, faults)
+            earlier.append(_sample(rig))
+            healed = _heal(rig)
+            recovered = _recover(rig, healed)
+            quiet = _sample(rig)
+        unclean = stop_all(rig)
+        evidence = _evidence(rig, earlier, quiet, healed, unclean)
+        logs = "\n".join(one.tail() for one in rig.runners)
+        return Outcome(judge(evidence), evidence, warm, recovered, rig.used, logs)
+
+
+def _poison(rig: Round) -> None:
+    """Have the harmful tasks registered, all due once when the round is under way."""
+    rig.poison_at = wall() + POISON_AFTER
+    at = datetime.fromtimestamp(rig.poison_at, UTC).isoformat()
+    for runner in rig.runners:
+        runner.options["order"] |= {"poison": sorted(POISON), "at": at}
+
+
+@contextmanager
+def prepared(
+    database: Database, seed: str, *, mutant: str = "", apart: bool = False, order: dict[str, Any] | None = None,
+    runners: int = RUNNERS, env: dict[str, str] | None = None,
+) -> Iterator[Round]:  # fmt: skip
+    """An empty database and runners that wait for their start; nothing is left of them afterwards."""
+    database.clear()
+    folder = Path(tempfile.mkdtemp(prefix="faults-"))
+    specs = {spec.name: spec for spec in [*STEADY, *([IN_A_PROCESS] if apart else [])]} if order is None else {}
+    rig = Round(database, random.Random(seed), folder, specs=specs)
+    pragma = rig.rng.choice(["", "PRAGMA journal_mode=WAL;"])
+    for index in range(runners):
+        proxy = Proxy(database.port, index) if database.port else None
+        rig.proxies += [proxy] if proxy else []
+        options = {
+            "order": {"apart": apart} if order is None else dict(order),
+            "mutant": mutant,
+            "env": {"FAULTS_PRAGMA": pragma, **(env or {})},
+        }
+        url = database.url(proxy.port if proxy else 0)
+        rig.runners.append(Runner(index, folder, url, options))
+    try:
+        yield rig
+    finally:
+        for runner in rig.runners:
+            runner.destroy()
+        for proxy in rig.proxies:
+            proxy.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def supervised(rig: Round) -> Iterator[None]:
+    """Dead processes are started again after a while, until the block ends."""
+
+    def look() -> None:
+        while not rig.over:
+            for runner in rig.runners:
+                if runner.reap():
+                    pause(rig.restart_after)
+                    runner.start_again(unless=lambda: rig.over)
+            pause(SUPERVISOR_LOOK)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        rig.over = True
+        thread.join(10)
+
+
+def _strike(rig: Round, faults: Sequence[Fault]) -> None:
+    """Let the faults happen side by side, each a little after the one before."""
+
+    def strike(fault: Fault, rng: random.Random) -> None:
+        try:
+            fault(rig, rng)
+        except Exception as error:
+            rig.problems.append(f"the fault {fault} itself failed: {error!r}")
+
+    seeds = [rig.rng.random() for _ in faults]
+    threads = [
+        threading.Thread(target=strike, args=(fault, random.Random(seed)), daemon=True)
+        for fault, seed in zip(faults, seeds, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+        pause(rig.rng.uniform(0.2, 1.5))
+    for thread in threads:
+        thread.join(60)
+
+
+def _heal(rig: Round) -> float:
+    """End every fault; return when the last process was alive again."""
+    for proxy in rig.proxies:
+        proxy.heal()
+    for runner in rig.runners:
+        runner.release()
+        runner.thaw()
+    wait_for(lambda: all(runner.is_alive() for runner in rig.runners), 10)
+    return mono()
+
+
+def _recover(rig: Round, healed: float) -> float:
+    """Wait until every steady job has started again, and let some quiet time pass."""
+    wait_for(lambda: rig.probes() <= rig.started_since(healed), WITHIN + 1, every=0.25)
+    recovered = mono() - healed
+    pause(QUIET_SECONDS - recovered)
+    return recovered
+
+
+def stop_all(rig: Round) -> list[str]:
+    """Stop every runner with SIGTERM, all at once; return what was wrong with the ways they ended."""
+    found: list[str] = []
+    rig.over = True
+
+    def stop(runner: Runner) -> None:
+        if problem := runner.terminate():
+            found.append(problem)
+
+    threads = [threading.Thread(target=stop, args=(runner,)) for runner in rig.runners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def _sample(rig: Round) -> Sample:
+    return rig.database.sample()
+
+
+def _evidence(rig: Round, earlier: list[Sample], quiet: Sample, healed: float, unclean: list[str]) -> Evidence:
+    lines = rig.lines()
+    dead: dict[int, float] = {}
+    for runner in rig.runners:
+        dead |= runner.dead
+    own_end = {line.runner: line.mono for line in lines if line.event == "die"}
+    dead |= {pid: min(at, dead.get(pid, at)) for pid, at in own_end.items()}
+    frozen = set().union(*(runner.frozen for runner in rig.runners))
+    frozen |= {line.runner for line in lines if line.event == "freeze"}
+    crashed = [(pid, code) for runner in rig.runners for pid, code in runner.ended if pid not in own_end]
+    return Evidence(
+        specs=rig.specs,
+        lines=lines,
+        last=rig.database.sample(),
+        quiet=quiet,
+        earlier=earlier,
+        dead=dead,
+        frozen=frozen,
+        healed=healed,
+        clock_moved=rig.clock_moved,
+        removed=rig.removed,
+        early=_early(rig),
+        burst=rig.burst,
+        unclean=rig.problems
+        + unclean
+        + [f"process {pid} ended by itself with exit code {code}" for pid, code in crashed],
+    )
+
+
+def _early(rig: Round) -> float:
+    """Servers' clocks are compared over the network; a file's clock is our own, but may have been set."""
+    if rig.database.port:
+        return 0.25
+    return float("inf") if rig.clock_moved else 0.02

@@ -1,0 +1,165 @@
+"""Defects that the fault suite found, each told again in one process and in a moment."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+from scheduler.engine.adopt import unheard_claims
+from scheduler.engine.base import Claimed
+from scheduler.engine.clockstep import clock_moved_back, was_set_back
+from scheduler.engine.presence import dead_instances
+from scheduler.engine.rescue import rescue
+from scheduler.executors.invoke import from_to
+from scheduler.executors.thread import ThreadExecutor
+from scheduler.models import Instance, Job, RunLog
+from scheduler.runtime.dbclock import DatabaseClock
+from scheduler.runtime.heartbeat import Heartbeat
+from scheduler.runtime.recorder import Recorder
+from scheduler.schedules import AfterJobs, Every
+from scheduler.testing import ManualClock
+from tests.factories import HOUR, T0, at, claim_one, ended, finish, make_engine, make_job, run_at
+
+database = pytest.mark.django_db
+
+
+@database
+def test_a_claim_whose_commit_was_not_answered_is_found_again():
+    make_job(schedule=Every(seconds=10))
+    engine = make_engine()
+    claimed = claim_one(engine, at(10))
+    (found,) = unheard_claims(engine, known=set())
+    assert (found.run.pk, found.run.token, found.start_at) == (claimed.run.pk, claimed.run.token, at(10))
+    assert unheard_claims(engine, known={claimed.run.pk}) == []
+    assert unheard_claims(make_engine(now=at(10)), known=set()) == [], "those of others are theirs"
+
+
+@database
+def test_a_job_that_is_busy_while_the_clock_is_set_back_goes_on_afterwards():
+    job = make_job(schedule=Every(seconds=10))
+    engine = make_engine()
+    claimed = claim_one(engine, at(10) + 2 * HOUR)
+    clock_moved_back(engine, at(20))
+    finish(engine, claimed, at(21), in_doubt=True)
+    job.refresh_from_db()
+    assert at(21) <= job.next_start_at <= at(31)
+
+
+@database
+def test_a_dependent_job_does_not_wait_for_the_time_of_the_wrong_clock_again():
+    make_job("parent", schedule=Every(seconds=10))
+    child = make_job("child", schedule=AfterJobs("parent"))
+    Job.objects.filter(name="parent").update(last_success_at=at(0) + HOUR)
+    Job.objects.filter(pk=child.pk).update(last_slot=at(0) + HOUR)
+    clock_moved_back(make_engine(), at(60))
+    child.refresh_from_db()
+    assert child.last_slot == at(60)
+    assert Job.objects.get(name="parent").last_success_at == at(60)
+
+
+@database
+def test_a_promised_retry_waits_no_longer_than_its_backoff_after_the_clock_was_set_back():
+    make_job(schedule=Every(seconds=10), retries=1, backoff=[30])
+    engine = make_engine()
+    run_at(engine, at(10) + HOUR, "failed")
+    clock_moved_back(engine, at(20))
+    assert RunLog.objects.waiting().get().due_at == at(50)
+
+
+@database
+def test_a_clock_that_was_set_back_between_two_starts_is_noticed_by_the_ledger():
+    make_job(schedule=Every(seconds=10))
+    engine = make_engine()
+    run_at(engine, at(10) + HOUR)
+    assert was_set_back(engine, lambda: at(20))
+    assert not was_set_back(engine, lambda: at(20) + HOUR)
+
+
+def test_the_end_of_a_run_is_not_in_the_future_when_the_clock_was_set_back():
+    clock = ManualClock(T0)
+    assert from_to(at(3600), clock) == (T0, T0)
+    assert from_to(at(0.5), clock) == (at(0.5), at(0.5)), "a start claimed a moment ahead"
+
+
+def test_a_step_of_this_host_does_not_change_the_time_of_the_database():
+    local = ManualClock(T0)
+    clock = DatabaseClock(local)
+    clock._adopt(timedelta(seconds=3))
+    local.set(at(7200))
+    assert clock.now() == at(3)
+
+
+@database
+def test_an_instance_that_renewed_in_the_last_moment_keeps_its_runs(monkeypatch):
+    make_job(schedule=Every(seconds=10))
+    owner = make_engine()
+    claimed = claim_one(owner, at(10))
+    rescuer = make_engine(now=at(200))
+
+    def renews_meanwhile(*known):
+        dead = dead_instances(*known)
+        Instance.objects.filter(pk=owner.instance_id).update(heartbeat_at=at(200))
+        return dead
+
+    monkeypatch.setattr("scheduler.engine.rescue.dead_instances", renews_meanwhile)
+    assert rescue(rescuer, at(200), lambda process: False).finished == []
+    assert RunLog.objects.get(pk=claimed.run.pk).status == "running"
+
+
+def test_nothing_starts_while_the_lease_is_in_doubt(monkeypatch):
+    asked = threading.Event()
+
+    def may_start() -> bool:
+        asked.set()
+        return False
+
+    class Claimed:
+        start_at = T0
+        run, job = RunLog(pk=1), Job()
+
+    clock = ManualClock(T0)
+    executor = ThreadExecutor(lambda *_: None, clock, workers=1, may_start=may_start)
+    executor.capacity()
+    executor.submit(Claimed())  # type: ignore[arg-type]
+    assert asked.wait(10)
+    assert executor.living() == []
+    assert len(executor.withdraw()) == 1
+    executor.close()
+
+
+def test_runs_are_asked_to_stop_although_the_renewal_itself_fails():
+    stopped = []
+
+    class Member:
+        joined = True
+
+        def renew(self):
+            raise ConnectionError("the database is away")
+
+        def may_claim(self):
+            return False
+
+    class Living:
+        def stop(self, reason):
+            stopped.append(reason)
+
+    class Executor:
+        def living(self):
+            return [Living()]
+
+    with pytest.raises(ConnectionError):
+        Heartbeat(Member(), Executor()).step()  # type: ignore[arg-type]
+    assert stopped == ["lease"]
+
+
+@database
+def test_an_end_that_waited_for_the_database_while_the_clock_was_set_back_is_not_in_the_future():
+    job = make_job(schedule=Every(seconds=10))
+    engine = make_engine()
+    recorder = Recorder(engine, lambda settled: None, now=lambda: at(20))
+    late = ended(claim_one(engine, at(10)), at(90))
+    recorder.put(Claimed(late.run, engine.registry.get("task")), late.outcome)
+    recorder.write()
+    job.refresh_from_db()
+    assert job.last_finished_at == at(20)
+    assert job.next_start_at <= at(30)

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from scheduler import signals
 from scheduler.engine.control import (
     add_job,

@@ -125,39 +125,33 @@ def register(
     into: Registry | None = None,
     **options: Any,
 ) -> Callable[[F], F]:
-    """Register the decorated function as a task, and its schedule as a job of the same name.
+    """Register the decorated function, which stays what it is, as a task, and its schedule as a job of the same name.
 
-    The function stays what it is and can be called directly. `name` defaults to its dotted path. `schedule` is a
-    schedule, its text form or its JSON form; without one the job only runs by hand. `options` are the policy options
-    (see the reference). Raises InvalidSchedule, InvalidOption or DuplicateTask, each naming the place.
+    `name` defaults to its dotted path. `schedule` may be in text or JSON form; without one the job runs by hand only.
+    `options` are the policy options. Raises InvalidSchedule, InvalidOption or DuplicateTask, naming the place.
     """
+    if callable(name):
+        raise InvalidOption(f'@register at {_caller_place()[0]} needs a name in brackets: @register("name").')
     place, module = _caller_place()
+    given = {"enabled": enabled, "gate": gate, "takes_context": takes_context, "place": place, "module": module}
 
     def decorate(function: F) -> F:
-        if not callable(function):
-            raise InvalidOption(f'@register at {place} needs a name in brackets: @register("name").')
         task_name = f"{function.__module__}.{function.__qualname__}" if name is None else name
         with _naming(task_name, place):
             task = Task(
                 name=_checked_name(task_name),
-                function=function,
+                function=_checked_function(function),
                 schedule=Manual() if schedule is None else parse(schedule),
                 policy=from_options(options),
                 kwargs=dict(kwargs or {}),
-                enabled=enabled,
                 group=checked_group(group),
                 priority=checked_priority(priority),
                 description=_first_line(function) if description is None else description,
-                gate=gate,
-                takes_context=takes_context,
-                place=place,
-                module=module,
+                **given,  # type: ignore[arg-type]
             )
             (registry if into is None else into).add(task)
         return function
 
-    if callable(name):
-        raise InvalidOption(f'@register at {place} needs a name in brackets: @register("name").')
     return decorate
 
 
@@ -188,6 +182,12 @@ def checked_priority(priority: object) -> int:
     if isinstance(priority, bool) or not isinstance(priority, int) or not -1000 <= priority <= 1000:
         raise InvalidOption(f"priority is {priority!r}; it must be a whole number from -1000 to 1000.")
     return priority
+
+
+def _checked_function(function: F) -> F:
+    if not callable(function):
+        raise InvalidOption(f'{function!r} is no function; put @register("name") on one.')
+    return function
 
 
 def _checked_name(name: object) -> str:

@@ -18,6 +18,8 @@ from scheduler.executors.loop import LoopThread
 BATCH_SECONDS = 0.05
 """Claim as much as the pool can start within this time, so that a burst is shared and nothing is hoarded."""
 LARGEST_BATCH = 500
+LARGEST_QUEUE = 2 * LARGEST_BATCH
+"""One batch is being started while the next one is claimed; what is due at one instant is claimed before it comes."""
 MOST_ASYNC = 200
 SHORTEST_RUN = 0.0001
 IDLE_WAIT = 60.0
@@ -68,7 +70,8 @@ class ThreadExecutor:
             if self._stopping or free <= 0 < self._zombies() or len(self._living) - self._busy >= MOST_ASYNC:
                 return 0
             pace = int(workers * BATCH_SECONDS / self._seconds_per_run)
-            return max(0, min(LARGEST_BATCH, max(free, pace)) - len(self._queue)) if workers else 0
+            wanted = min(LARGEST_QUEUE, max(free, pace)) if workers else 0
+            return max(0, min(LARGEST_BATCH, wanted - len(self._queue)))
 
     def submit(self, claimed: Claimed) -> None:
         # Nothing is claimed earlier than that; a longer wait only means that the clock was set back since.

@@ -1,0 +1,262 @@
+"""Why a job will run, could not, or was not planned: plans, limits, pruned rows, and how the answer is told."""
+
+import json
+from datetime import datetime, timedelta
+
+import pytest
+from django.utils import translation
+
+from scheduler.engine.explain import Verdict, explain_slot
+from scheduler.exceptions import InvalidOption, UnknownJob
+from scheduler.models import UNPLANNED, Instance, Job, RunLog, Status
+from scheduler.schedules import DailyAt, Every, Once
+from tests.factories import (
+    HOUR,
+    T0,
+    at,
+    claim_one,
+    make_engine,
+    make_job,
+    plan,
+    run_at,
+)
+
+pytestmark = pytest.mark.django_db
+
+SECOND = timedelta(seconds=1)
+
+
+def change(job, **columns):
+    Job.objects.filter(pk=job.pk).update(version=job.version, **({"next_start_at": job.next_start_at} | columns))
+
+
+def why(slot, now, job="job", **more):
+    return explain_slot(job, slot, now=now, **more)
+
+
+# What happened.
+
+
+def test_it_will_run():
+    make_job()
+    make_engine()
+    answer = why(at(minutes=10), at(minutes=1))
+    assert answer.verdict == Verdict.WILL_RUN
+    assert answer.sentence == "It will run in 9m, at 2026-03-02 12:10 UTC."
+
+
+def test_it_will_run_after_its_jitter():
+    make_job(schedule=Every(minutes=1, jitter=30))
+    make_engine()
+    answer = why(at(minutes=10), at(minutes=1))
+    start = datetime.fromisoformat(answer.details["start_at"])
+    assert at(minutes=10) < start <= at(minutes=10, seconds=30)
+    assert "jitter" in answer.sentence
+
+
+def test_it_will_run_if_anything_is_alive_by_then():
+    make_job()
+    assert "no live instance" in why(at(minutes=10), at(minutes=1)).sentence
+
+
+def test_it_waits_for_its_jitter():
+    job = make_job(schedule=Every(minutes=1, jitter=30))
+    make_engine()
+    answer = why(at(minutes=1), at(minutes=1))
+    assert (answer.verdict, answer.details["start_at"]) == (Verdict.PENDING, job.next_start_at.isoformat())
+
+
+def test_backoff_puts_the_next_start_off_and_counts_the_slots_before_it():
+    job = make_job(backoff=[600])
+    engine = make_engine()
+    run_at(engine, at(minutes=1), Status.FAILED)
+    job.refresh_from_db()
+    assert job.next_start_at == at(minutes=11)
+    for now in (at(minutes=1, seconds=10), at(minutes=8)):
+        early, last = why(at(minutes=4), now), why(at(minutes=11), now)
+        assert (early.verdict, last.verdict) == (Verdict.COALESCED, Verdict.WILL_RUN)
+        assert "the backoff after 1 failures" in early.sentence
+    assert why(at(minutes=12), at(minutes=2)).details["start_at"] == at(minutes=12).isoformat()
+    run = run_at(engine, at(minutes=11))
+    assert why(at(minutes=4), at(minutes=12)).run == run, "and so it came"
+
+
+@pytest.mark.parametrize(
+    ("overlap", "words"), [("skip", "recorded as skipped"), ("queue_one", "afterwards the newest slot")]
+)
+def test_the_run_before_is_still_going(overlap, words):
+    make_job(overlap=overlap)
+    run = claim_one(make_engine(), at(minutes=1)).run
+    answer = why(at(minutes=3), at(minutes=5))
+    assert (answer.verdict, answer.details["running"]) == (Verdict.UNDECIDED, run.pk)
+    assert words in answer.sentence
+    assert "should it still be by then" in why(at(minutes=9), at(minutes=5)).sentence
+
+
+def test_nothing_was_alive():
+    make_job()
+    answer = why(at(minutes=1), at(minutes=5))
+    assert answer.verdict == Verdict.NO_INSTANCE
+    assert answer.sentence.startswith("No instance of the scheduler is running.")
+    assert "run_latest" in answer.sentence
+
+
+def test_the_last_instance_died():
+    make_job()
+    make_engine(now=T0)
+    answer = why(at(minutes=1), at(minutes=5))
+    assert answer.verdict == Verdict.NO_INSTANCE
+    assert "the last heartbeat of any is 5m old" in answer.sentence
+
+
+def test_the_live_instances_do_not_have_its_task():
+    make_job()
+    make_engine("something else", now=at(minutes=5))
+    answer = why(at(minutes=1), at(minutes=5))
+    assert answer.verdict == Verdict.NO_INSTANCE
+    assert "the task task" in answer.sentence
+
+
+def test_it_is_due_and_waits_for_a_worker():
+    make_job()
+    make_engine(now=at(minutes=1))
+    answer = why(at(minutes=1), at(minutes=1, seconds=1))
+    assert (answer.verdict, answer.details["alive_instances"]) == (Verdict.UNDECIDED, 1)
+
+
+def test_the_job_did_not_exist_yet():
+    make_job(schedule=DailyAt(hour=3))
+    answer = why(T0 - 9 * HOUR, at(0))
+    assert answer.verdict == Verdict.BEFORE_CREATION
+    assert "created at 2026-03-02 12:00 UTC" in answer.sentence
+
+
+def test_a_past_once_that_is_not_yet_run_is_not_older_than_its_job():
+    make_job(schedule=Once(T0 - HOUR))
+    make_engine()
+    assert why(T0 - HOUR, at(seconds=1)).verdict == Verdict.UNDECIDED
+
+
+def test_it_was_not_planned_then_because_of_a_pause_since_ended():
+    job = make_job()
+    engine = make_engine()
+    run_at(engine, at(minutes=1))
+    job.refresh_from_db()
+    plan(job, at(minutes=10))  # a resume plans from now
+    assert why(at(minutes=5), at(minutes=10)).verdict == Verdict.NOT_PLANNED
+    run_at(engine, at(minutes=11))
+    answer = why(at(minutes=5), at(minutes=12))
+    assert answer.verdict == Verdict.NOT_PLANNED
+    assert "No record of that is kept" in answer.sentence
+
+
+def test_a_changed_job_is_planned_from_then_on():
+    job = make_job()
+    change(job, next_start_at=UNPLANNED)
+    make_engine(now=at(minutes=5))
+    assert why(at(minutes=3), at(minutes=5)).verdict == Verdict.NOT_PLANNED
+    assert why(at(minutes=8), at(minutes=5)).verdict == Verdict.WILL_RUN
+
+
+@pytest.mark.parametrize(
+    ("options", "minute", "verdict", "words"),
+    [
+        ({"starts_at": at(minutes=10)}, 5, Verdict.NOT_PLANNED, "starts_at"),
+        ({"starts_at": at(minutes=10)}, 10, Verdict.WILL_RUN, "It will run"),
+        ({"ends_at": at(minutes=10)}, 10, Verdict.WILL_RUN, "It will run"),
+        ({"ends_at": at(minutes=10)}, 11, Verdict.NOT_PLANNED, "ends_at"),
+        ({"max_runs": 3}, 3, Verdict.WILL_RUN, "It will run"),
+        ({"max_runs": 3}, 4, Verdict.NOT_PLANNED, "max_runs"),
+    ],
+    ids=str,
+)
+def test_limits_of_the_job(options, minute, verdict, words):
+    make_job(**options)
+    make_engine()
+    answer = why(at(minutes=minute), at(seconds=1))
+    assert answer.verdict == verdict
+    assert words in answer.sentence
+
+
+def test_a_finished_job_says_when_it_was_last_due():
+    make_job(schedule=Once(at(minutes=1)))
+    run_at(make_engine(), at(minutes=1))
+    RunLog.objects.all().delete()
+    assert why(at(minutes=1), at(minutes=5)).verdict == Verdict.PRUNED
+
+
+def test_its_row_was_pruned():
+    job = make_job()
+    engine = make_engine()
+    for minute in range(1, 6):
+        run_at(engine, at(minutes=minute))
+    job.runs.filter(scheduled_for__lte=at(minutes=2)).delete()
+    assert why(at(minutes=2), at(minutes=6)).verdict == Verdict.PRUNED
+    assert why(at(minutes=3), at(minutes=6)).verdict == Verdict.RAN
+
+
+def test_a_gap_among_rows_that_are_kept_is_not_taken_for_pruned():
+    job = make_job()
+    engine = make_engine()
+    for minute in (1, 2, 3, 8):
+        job.refresh_from_db()
+        plan(job, at(minutes=minute, seconds=-1))
+        run_at(engine, at(minutes=minute))
+    job.runs.filter(scheduled_for=at(minutes=1)).delete()
+    assert why(at(minutes=1), at(minutes=9)).verdict == Verdict.PRUNED
+    assert why(at(minutes=5), at(minutes=9)).verdict == Verdict.NOT_PLANNED
+
+
+# The answer as a whole.
+
+
+@pytest.mark.parametrize("rows", [1, 300])
+def test_the_number_of_queries_does_not_grow(rows, django_assert_max_num_queries):
+    job = make_job(schedule=Every(seconds=1))
+    engine = make_engine()
+    RunLog.objects.bulk_create(
+        RunLog(
+            job=job, scheduled_for=at(second), status=Status.SUCCEEDED, started_at=at(second), finished_at=at(second)
+        )
+        for second in range(1, rows + 1)
+    )
+    change(job, last_slot=at(rows), next_run_at=at(rows + 1), next_start_at=at(rows + 1))
+    for slot in (at(0), at(1), at(rows + 1), at(rows + 100)):
+        with django_assert_max_num_queries(10):
+            explain_slot("job", slot, now=at(rows + 2))
+    assert engine.lost_races == 0
+
+
+def test_the_answer_is_ready_for_json():
+    make_job()
+    run = run_at(make_engine(), at(minutes=1))
+    data = json.loads(json.dumps(why(at(minutes=1), at(minutes=2)).to_dict()))
+    assert (data["verdict"], data["run"], data["slot"]) == ("ran", run.pk, at(minutes=1).isoformat())
+
+
+def test_instants_are_told_in_the_time_zone_of_the_project(settings):
+    settings.TIME_ZONE = "Europe/Berlin"
+    make_job()
+    assert "13:10 CET" in why(at(minutes=10), at(0)).sentence
+
+
+def test_sentences_work_under_any_language():
+    make_job()
+    with translation.override("de"):
+        assert why(at(minutes=10), at(0)).sentence
+
+
+def test_a_naive_instant_and_an_unknown_job_are_refused():
+    make_job()
+    with pytest.raises(InvalidOption, match="no time zone"):
+        why(datetime(2026, 3, 2), at(0))  # noqa: DTZ001
+    with pytest.raises(UnknownJob, match="Did you mean 'job'"):
+        why(at(0), at(0), job="jop")
+
+
+def test_nothing_is_written(django_assert_max_num_queries):
+    make_job()
+    with django_assert_max_num_queries(12) as queries:
+        why(at(minutes=1), at(minutes=5))
+    assert {query["sql"].split()[0] for query in queries.captured_queries} == {"SELECT"}
+    assert not Instance.objects.exists()

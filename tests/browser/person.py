@@ -68,7 +68,8 @@ class Person:
         element.send_keys(text)
 
     def text(self, selector: str = "body") -> str:
-        return self.find(selector).text
+        """What is read there; the page may be replaced between finding and reading."""
+        return self.wait(lambda: (self.find(selector).text,))[0]
 
     def run(self, script: str, *arguments: Any) -> Any:
         return self.browser.execute_script(script, *arguments)

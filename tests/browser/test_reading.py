@@ -66,15 +66,15 @@ def test_everything_works_without_javascript(boss):
         boss.go("scheduler/job/?q=quick")
         assert not boss.find("[data-sched-toolbar]").is_displayed()
         boss.find("[data-sched-dialog]").click()
-        assert "/runs/" in boss.browser.current_url
+        boss.wait(lambda: "/runs/" in boss.browser.current_url)
         boss.go("scheduler/job/?q=quick")
         boss.find("#result_list button[formaction$='/run/']").click()
-        assert re.search("Asked to run now|is busy", boss.text(".messagelist"))
+        boss.wait(lambda: re.search("Asked to run now|is busy", boss.text(".messagelist")))
         boss.go("scheduler/job/add/")
         boss.find("[name=kind][value=cron]").click()
         boss.write("[name=expression]", "15 10 * * *")
         boss.find("[name=_preview]").click()
-        assert "10:15" in boss.text(".sched-preview")
+        boss.wait(lambda: "10:15" in boss.text(".sched-preview"))
         assert len(boss.all(".sched-preview time")) == 5
     finally:
         boss.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

@@ -11,7 +11,7 @@ from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.engine.write import locked
 from scheduler.models import EVERYTHING, UNPLANNED, Group, Job, RunLog, Status
-from scheduler.policy import Policy
+from scheduler.policy import Misfire, Policy
 
 OLDEST_SLOT = timedelta(days=1)
 """Runs in a window of a rate limit are found through their slots, which may lie this far before the window."""
@@ -104,7 +104,8 @@ def rate_is_used_up(engine: Engine, job: Job, policy: Policy, now: datetime) -> 
     if policy.rate_limit is None:
         return False
     since = now - policy.rate_limit.per
-    runs = RunLog.objects.using(engine.using).filter(job=job, scheduled_for__gt=since - OLDEST_SLOT)
-    runs = runs.filter(started_at__gt=since)
+    runs = RunLog.objects.using(engine.using).filter(job=job, started_at__gt=since)
+    if policy.misfire is not Misfire.RUN_ALL:  # which starts slots of any age
+        runs = runs.filter(scheduled_for__gt=since - OLDEST_SLOT)
     ran = runs.exclude(Q(status=Status.SKIPPED) | Q(status=Status.PENDING))
     return policy.rate_limit.is_used_up(ran[: policy.rate_limit.count].count())

@@ -1,8 +1,9 @@
 """Settle: what the end of a run means for its job and its slot. Changes both in memory; says which rows follow."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from scheduler.conf import conf
 from scheduler.engine.outcome import NO_TIME, Outcome, Settled
 from scheduler.engine.plan import last_instant, plan_probe, policy_of, schedule_of, set_next, slot_behind
 from scheduler.exceptions import ConfigurationError
@@ -120,11 +121,17 @@ def _next_attempt(run: RunLog, outcome: Outcome) -> list[RunLog]:
             attempt=run.attempt + 1,
             failed_attempts=failed_attempts,
             trigger=trigger,
-            due_at=outcome.finished_at + delay,
+            due_at=_not_before_its_slot(run, outcome.finished_at + delay),
             kwargs=run.kwargs,
             actor=run.actor,
         )
     ]
+
+
+def _not_before_its_slot(run: RunLog, due_at: datetime) -> datetime:
+    """A run that was claimed ahead may be lost before its slot. One that is further off is from before a clock step."""
+    slot: datetime = run.scheduled_for
+    return slot if due_at < slot <= due_at + timedelta(seconds=conf.CLAIM_AHEAD) else due_at
 
 
 def _plan_on(run: RunLog, outcome: Outcome, claimed_for: datetime) -> list[RunLog]:

@@ -1,0 +1,278 @@
+"""Rules: what every single step must respect. The invariants are those of the design, I1 to I20."""
+
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from scheduler.models import Status, Trigger
+from tests.simulation.draw import GROUPS
+from tests.simulation.grid import DAY, Grid
+from tests.simulation.rows import STOPPED, JobRow, RunRow, Violation, read_instances, read_pauses
+from tests.simulation.slots import Timeline
+
+if TYPE_CHECKING:
+    from tests.simulation.watcher import Change, Event, Watcher
+
+RATES = {"2/min": (2, timedelta(minutes=1)), "5/10min": (5, timedelta(minutes=10))}
+MOVES = {
+    Status.PENDING: {Status.PENDING, Status.RUNNING, Status.CANCELLED},
+    Status.RUNNING: set(Status),
+    Status.TIMED_OUT: {Status.TIMED_OUT},
+}
+
+
+def runs_move_forward(watcher: "Watcher", change: "Change") -> None:
+    """A row goes from promised to running to ended; only a claim that is given back goes back (I6)."""
+    for before, after in change.runs:
+        if before is not None and after.status not in MOVES[Status(before.status)]:
+            raise Violation(f"I6: run {after.pk} went from {before.status} to {after.status}")
+    if change.gone and change.event.name != "release_runs":
+        raise Violation(f"I3: the open runs {[run.pk for run in change.gone]} have vanished")
+
+
+def tokens_grow(watcher: "Watcher", change: "Change") -> None:
+    """Every claim has a token of its own, larger than those before (I5)."""
+    for pk, job in change.jobs.items():
+        before = change.jobs_before.get(pk)
+        tokens = sorted(run.token for run in change.begun if run.job_id == pk)
+        first = before.token + 1 if before else 1
+        if tokens != list(range(first, first + len(tokens))) or job.token != first + len(tokens) - 1:
+            raise Violation(f"I5: job {job.name} had token {first - 1}, has {job.token}, its claims have {tokens}")
+
+
+def places_are_counted(watcher: "Watcher", change: "Change") -> None:
+    """The living runs of a job are counted on it (I12)."""
+    living = Counter(watcher.runs[pk].job_id for pk in watcher.open if watcher.runs[pk].is_living)
+    for pk, job in change.jobs.items():
+        if job.active_runs != living[pk]:
+            raise Violation(f"I12: job {job.name} has {living[pk]} living runs and says {job.active_runs}")
+
+
+def limits_hold(watcher: "Watcher", change: "Change") -> None:
+    """A claim finds a free place in its job and in its group (I2, I15)."""
+    living = Counter(watcher.runs[pk].job_id for pk in watcher.open if watcher.runs[pk].is_living)
+    for run in change.begun:
+        job = change.jobs[run.job_id]
+        most = watcher.spec(job).most_at_once
+        if living[job.pk] > most:
+            raise Violation(f"I2: job {job.name} has {living[job.pk]} living runs, {most} are allowed")
+        in_group = sum(living[pk] for pk, other in change.jobs.items() if other.group == job.group)
+        if job.group in GROUPS and in_group > GROUPS[job.group]:
+            raise Violation(f"I15: group {job.group} has {in_group} living runs")
+
+
+def nothing_starts_early(watcher: "Watcher", change: "Change") -> None:
+    """A run is claimed for its slot, by the instance that shall run it, at most a little ahead (I4, I11)."""
+    node = change.event.node
+    went_back = watcher.clock_went_back
+    for run in change.begun:
+        if run.started_at is None or (run.counts and run.started_at < run.scheduled_for and not went_back):
+            raise Violation(f"I4: run {run.pk} of slot {run.scheduled_for} starts at {run.started_at}")
+        before = next(before for before, after in change.runs if after.pk == run.pk)
+        if before and before.due_at and run.started_at < before.due_at:
+            raise Violation(f"I11: run {run.pk}, promised for {before.due_at}, starts at {run.started_at}")
+        if node is None or run.started_at > change.event.now + watcher.world.ahead:
+            raise Violation(f"I4: run {run.pk} was claimed too far ahead")
+
+
+def nothing_starts_after_a_stop(watcher: "Watcher", change: "Change") -> None:
+    """A pause, a disabled or broken job, a paused group: no claim after that has committed (I13)."""
+    claimed = [run for run in change.begun if run.trigger not in (Trigger.MANUAL, Trigger.BACKFILL)]
+    if not claimed:
+        return
+    paused = read_pauses(change.event.now)
+    for run in claimed:
+        job = change.jobs_before[run.job_id]
+        probing = job.broken_at and "breaker_probe_after" in watcher.spec(job).options
+        stopped = not job.enabled or job.paused_at or job.orphaned_at or (job.broken_at and not probing)
+        if stopped or paused & {"", job.group}:
+            raise Violation(f"I13: run {run.pk} of {job.name} was claimed although it, or its group, is stopped")
+
+
+def attempts_are_bounded(watcher: "Watcher", change: "Change") -> None:
+    """A slot has at most three attempts that are lost, and no more that fail than it may be retried (I11)."""
+    for run in change.begun:
+        if not run.counts or run.attempt == 1:
+            continue
+        spent = [one for one in _attempts(watcher, run) if _is_spent(one)]
+        spec = watcher.spec(change.jobs[run.job_id])
+        if len(spent) >= max(3, spec.most_retries + 1):
+            raise Violation(f"I11: run {run.pk} is an attempt after {len(spent)} others")
+        if sum(one.status == Status.LOST for one in spent) >= 3:
+            raise Violation(f"I11: run {run.pk} follows three lost attempts")
+
+
+def _attempts(watcher: "Watcher", run: RunRow) -> list[RunRow]:
+    alike = (watcher.runs[pk] for pk in watcher.runs)
+    return [one for one in alike if (one.job_id, one.scheduled_for) == (run.job_id, run.scheduled_for)]
+
+
+def _is_spent(run: RunRow) -> bool:
+    if run.is_open or not run.counts or run.status in (Status.POSTPONED, Status.SKIPPED, Status.CANCELLED):
+        return False
+    return run.status != Status.LOST or run.reason != STOPPED
+
+
+def rates_hold(watcher: "Watcher", change: "Change") -> None:
+    """A run of the schedule finds room under the rate limit."""
+    for run in change.begun:
+        rate = watcher.spec(change.jobs[run.job_id]).options.get("rate_limit")
+        if rate is None or not run.is_of_the_plan or watcher.pruned or watcher.clock_went_back:
+            continue
+        most, per = RATES[rate]
+        since = change.event.now - per
+        others = (one for one in watcher.runs.values() if one.job_id == run.job_id and one.pk != run.pk)
+        of_any_age = watcher.spec(change.jobs[run.job_id]).options.get("misfire") == "run_all"
+        others = (one for one in others if of_any_age or one.scheduled_for > since - DAY)
+        started = [one for one in others if one.status != Status.SKIPPED and one.started_at and one.started_at > since]
+        if len(started) >= most:
+            raise Violation(f"run {run.pk} exceeds the rate limit {rate}")
+
+
+def slots_are_decided_in_order(watcher: "Watcher", change: "Change") -> None:
+    """Every slot of the model's timeline is decided exactly once, none is left out, the plan names the next (I3)."""
+    for run in change.gone:
+        watcher.timelines[run.job_id].give_back(run)
+    for pk, job in change.jobs.items():
+        before, timeline = change.jobs_before.get(pk), watcher.timelines[pk]
+        if _is_planned_afresh(change.event, before, job, is_probed=timeline.start is not None):
+            _plan(watcher, change.event, timeline, job)
+        if before and before.broken_at and timeline.start is None:
+            timeline.grid = _grid(watcher, job)
+        for old, run in change.runs:
+            if old is None and run.job_id == pk and run.is_second_decision:
+                raise Violation(f"I1/I3: run {run.pk} decides slot {run.scheduled_for} of {job.name} again")
+            if old is None and run.job_id == pk and run.is_of_the_plan:
+                timeline.decide(run, probing=bool(before and before.broken_at))
+                _check_catch_up(watcher, change.event, timeline, job, run)
+        is_probed = job.broken_at and timeline.probe in watcher.open
+        if (job.is_stopped and not is_probed) or not job.is_planned:
+            timeline.unplan()
+        timeline.check_plan(job)
+
+
+def _is_planned_afresh(event: "Event", before: JobRow | None, job: JobRow, *, is_probed: bool) -> bool:
+    if not job.is_planned or job.is_stopped:
+        return False
+    if before is None or not before.is_planned or (before.paused_at and not job.paused_at):
+        return True
+    if before.broken_at and not is_probed:
+        return True
+    return event.name == "clock_moved_back" and before.next_run_at != job.next_run_at
+
+
+def _plan(watcher: "Watcher", event: "Event", timeline: Timeline, job: JobRow) -> None:
+    timeline.plan(_grid(watcher, job), event.now, clock_went_back=watcher.clock_went_back)
+    if event.name == "clock_moved_back" and watcher.spec(job).anchor:
+        timeline.loose = True  # it goes on within one interval, although its grid may begin later
+
+
+def _grid(watcher: "Watcher", job: JobRow) -> Grid | None:
+    spec = watcher.spec(job)
+    return spec.grid(job.anchor_at) if spec.has_grid else None
+
+
+def _check_catch_up(watcher: "Watcher", event: "Event", timeline: Timeline, job: JobRow, run: RunRow) -> None:
+    """One catch-up for all that is late, or a bounded number of them (I10)."""
+    if timeline.loose or run.status != Status.RUNNING:
+        return
+    options = watcher.spec(job).options
+    most = options.get("max_catch_up", 10) - 1 if options.get("misfire") == "run_all" else 0
+    if timeline.overdue(event.now) > most:
+        raise Violation(f"I10: after run {run.pk}, {timeline.overdue(event.now)} slots of {job.name} are still due")
+
+
+def anchors_stay(watcher: "Watcher", change: "Change") -> None:
+    """The grid of a job begins when it is planned for the first time, and stays until it is disabled (I9)."""
+    for pk, job in change.jobs.items():
+        before = change.jobs_before[pk].anchor_at if pk in change.jobs_before else None
+        if job.anchor_at not in (before, change.event.now) and (job.enabled or job.anchor_at):
+            raise Violation(f"I9: the anchor of {job.name} was {before}, and is {job.anchor_at}")
+
+
+def breaker_trips_once(watcher: "Watcher", change: "Change") -> None:
+    """Failures in a row are counted, and the one that reaches the threshold breaks the job, with one notice (I14)."""
+    trips: Counter[int] = Counter()
+    for run in change.ended:
+        if run.counts and (run.failed or run.status == Status.SUCCEEDED):
+            trips[run.job_id] += _judge(watcher, change.jobs[run.job_id], failed=run.failed)
+    heard = Counter({pk: count for pk, count in watcher.world.notices.items() if count})
+    watcher.world.notices.clear()
+    if not change.event.unheard and heard != +trips:
+        raise Violation(f"I14: notices {dict(heard)} of broken jobs, but {dict(trips)} have broken")
+    for pk, job in change.jobs.items():
+        if change.event.node is None and not job.consecutive_failures and not job.broken_at:
+            watcher.failures[pk] = 0
+            watcher.broken.discard(pk)
+        if (job.consecutive_failures, bool(job.broken_at)) != (watcher.failures[pk], pk in watcher.broken):
+            raise Violation(f"I14: {job.name} has {job.consecutive_failures} failures, not {watcher.failures[pk]}")
+
+
+def _judge(watcher: "Watcher", job: JobRow, *, failed: bool) -> bool:
+    watcher.failures[job.pk] = watcher.failures[job.pk] + 1 if failed else 0
+    threshold = watcher.spec(job).options.get("breaker_threshold", 5)
+    if not failed:
+        watcher.broken.discard(job.pk)
+    trips = failed and threshold is not None and watcher.failures[job.pk] >= threshold and job.pk not in watcher.broken
+    if trips:
+        watcher.broken.add(job.pk)
+    return trips
+
+
+def dependents_follow_their_parents(watcher: "Watcher", change: "Change") -> None:
+    """A dependent job runs for the success of its last parent, after a success of each (I16)."""
+    by_name = {job.name: pk for pk, job in change.jobs.items()}
+    for run in change.begun:
+        parents = watcher.spec(change.jobs[run.job_id]).parents
+        if run.trigger != Trigger.DEPENDENCY or run.attempt > 1 or watcher.clock_went_back:
+            continue
+        earlier = [one.scheduled_for for one in watcher.runs.values() if _is_earlier(one, run)]
+        since = max(earlier, default=None)
+        ends = [_success(watcher, by_name.get(name), since, run.scheduled_for) for name in parents]
+        if None in ends or max(end for end in ends if end) != run.scheduled_for:
+            raise Violation(f"I16: run {run.pk} of slot {run.scheduled_for} follows successes at {ends}")
+
+
+def _is_earlier(one: RunRow, run: RunRow) -> bool:
+    return one.job_id == run.job_id and one.trigger == Trigger.DEPENDENCY and one.pk < run.pk
+
+
+def _success(watcher: "Watcher", job: int | None, since: datetime | None, until: datetime) -> datetime | None:
+    """Return the end of the last success of a job in an interval, as the ledger had it."""
+    runs = (run for run in watcher.runs.values() if run.job_id == job and run.status == Status.SUCCEEDED)
+    ends = (run.finished_at for run in runs if run.finished_at and run.finished_at <= until)
+    return max((end for end in ends if since is None or end > since), default=None)
+
+
+def rescue_leaves_nothing(watcher: "Watcher", change: "Change") -> None:
+    """After a rescue no run is left to an instance that is gone (I7)."""
+    if change.event.name == "rescue":
+        living = [watcher.runs[pk] for pk in watcher.open if watcher.runs[pk].is_living]
+        left = [run.pk for run in living if run.instance_id not in read_instances()]
+        if left:
+            raise Violation(f"I7: runs {left} belong to nobody after a rescue")
+
+
+def nothing_is_set_aside(watcher: "Watcher", change: "Change") -> None:
+    """No job becomes unreadable or orphaned here."""
+    for job in change.jobs.values():
+        if job.problem or job.orphaned_at:
+            raise Violation(f"{job.name} was set aside: {job.problem}")
+
+
+RULES = (
+    runs_move_forward,
+    tokens_grow,
+    places_are_counted,
+    limits_hold,
+    nothing_starts_early,
+    nothing_starts_after_a_stop,
+    attempts_are_bounded,
+    rates_hold,
+    anchors_stay,
+    slots_are_decided_in_order,
+    breaker_trips_once,
+    dependents_follow_their_parents,
+    rescue_leaves_nothing,
+    nothing_is_set_aside,
+)

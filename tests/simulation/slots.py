@@ -1,0 +1,92 @@
+"""Slots: the timeline of one job by the independent model, and which slots of it the ledger has decided."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tests.simulation.grid import Grid
+from tests.simulation.rows import JobRow, RunRow, Violation
+
+
+@dataclass
+class Timeline:
+    """The slots of a job since it was last planned. `start` is None while the job has no plan, or is being probed."""
+
+    grid: Grid | None = None
+    start: int | None = None
+    ranges: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Which slots each row of the plan decides, by number."""
+    slots: dict[datetime, int] = field(default_factory=dict)
+    """Every slot that a row of the plan was ever for."""
+    probe: int = 0
+    """The run that probes a broken job."""
+    loose: bool = False
+    """The clock was set back behind what is decided: slots of the new plan may have been decided before."""
+
+    def plan(self, grid: Grid | None, now: datetime, *, clock_went_back: bool) -> None:
+        """The job is planned afresh: its first slot is the first one to come that nothing has decided yet."""
+        decided = max(self.slots, default=now)
+        self.grid, self.ranges = grid, {}
+        self.loose = clock_went_back and decided > now
+        self.start = None if grid is None else grid.number_after(max(now, decided))
+
+    def unplan(self) -> None:
+        """The job is stopped, or is to be planned anew: what is undecided is dropped."""
+        self.start = None
+
+    def expected(self) -> int | None:
+        """Return the number of the first slot that nothing has decided."""
+        number = self.start
+        if number is None:
+            return None
+        for first, last in sorted(self.ranges.values()):
+            if first > number:
+                break
+            number = max(number, last + 1)
+        return number
+
+    def decide(self, row: RunRow, *, probing: bool) -> None:
+        """The ledger has a new row of the plan."""
+        if row.scheduled_for in self.slots:
+            raise Violation(f"I1/I3: slot {row.scheduled_for} has two rows: {self.slots[row.scheduled_for]}, {row.pk}")
+        self.slots[row.scheduled_for] = row.pk
+        if self.grid is None or self.loose:
+            return
+        first, last = self.grid.number_of(row.first), self.grid.number_of(row.scheduled_for)
+        if first is None or last is None:
+            raise Violation(f"I3: row {row.pk} is for {row.first} … {row.scheduled_for}, which are no slots")
+        if row.coalesced != last - first:
+            raise Violation(f"I3: row {row.pk} counts {row.coalesced} further slots, not {last - first}")
+        if probing:
+            self.probe = row.pk
+            if self.start is None:
+                self.start, self.ranges = first, {}
+        self._add(row.pk, first, last)
+
+    def _add(self, pk: int, first: int, last: int) -> None:
+        if self.start is None:
+            raise Violation(f"I13: row {pk} decides a slot of a job without a plan")
+        if first != self.expected():
+            raise Violation(f"I3: row {pk} begins with slot number {first}, but {self.expected()} is the next one")
+        for other, (low, high) in self.ranges.items():
+            if first <= high and low <= last:
+                raise Violation(f"I3: rows {other} and {pk} decide the same slots")
+        self.ranges[pk] = (first, last)
+
+    def give_back(self, row: RunRow) -> None:
+        """A claim was undone."""
+        self.slots.pop(row.scheduled_for, None)
+        if self.ranges.pop(row.pk, None) is None:
+            self.loose = True  # it comes from an earlier plan, and is due again in this one
+
+    def overdue(self, now: datetime) -> int:
+        """Return how many slots up to `now` nothing has decided."""
+        number = self.expected()
+        return 0 if number is None or self.grid is None else max(0, self.grid.number_after(now) - number)
+
+    def check_plan(self, job: JobRow) -> None:
+        """The plan of the job names the next slot of the model, exactly."""
+        number = self.expected()
+        if number is None or self.grid is None or self.loose:
+            return
+        if job.next_run_at != self.grid.slot(number):
+            raise Violation(f"I8/I9: {job.name} has {job.next_run_at} next, the model {self.grid.slot(number)}")

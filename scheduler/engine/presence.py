@@ -7,6 +7,7 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, Subquery
 
 from scheduler.engine.base import Engine
+from scheduler.engine.write import write_transaction
 from scheduler.models import Group, Instance, Job, RunLog
 
 
@@ -32,19 +33,18 @@ class Look:
 
 def join(engine: Engine, process: Process, now: datetime, *, started_by: str) -> None:
     """Enter this instance; once more is no error, since a first try may have failed half-way."""
-    Instance.objects.using(engine.using).update_or_create(
-        id=engine.instance_id,
-        defaults={
-            "host": process.host,
-            "boot_id": process.boot_id,
-            "pid": process.pid,
-            "process_started": process.process_started,
-            "started_by": started_by,
-            "started_at": now,
-            "heartbeat_at": now,
-            "tasks": sorted({task.name for task in engine.registry}),
-        },
-    )
+    columns = {
+        "host": process.host,
+        "boot_id": process.boot_id,
+        "pid": process.pid,
+        "process_started": process.process_started,
+        "started_by": started_by,
+        "started_at": now,
+        "heartbeat_at": now,
+        "tasks": sorted({task.name for task in engine.registry}),
+    }
+    with write_transaction(engine.using):  # it reads before it writes
+        Instance.objects.using(engine.using).update_or_create(id=engine.instance_id, defaults=columns)
 
 
 def renew(engine: Engine, now: datetime, *, ticked_at: datetime | None) -> bool:

@@ -17,11 +17,13 @@ TOLERANCE = timedelta(seconds=5)
 
 
 def was_set_back(engine: Engine, tell_time: Callable[[], datetime]) -> bool:
-    """Return whether the ledger knows slots from a time that has not come: the clock went back while nobody watched.
+    """Return whether slots or heartbeats are from a time that has not come: the clock went back while nobody watched.
 
-    The clock is read after the ledger: others go on claiming while this process stands still, and that is no step back.
+    The clock is read after them: others go on while this process stands still, and that is no step back.
     """
-    newest: datetime | None = Job.objects.using(engine.using).aggregate(newest=Max("last_slot"))["newest"]
+    slot = Job.objects.using(engine.using).aggregate(newest=Max("last_slot"))["newest"]
+    heartbeat = Instance.objects.using(engine.using).aggregate(newest=Max("heartbeat_at"))["newest"]
+    newest: datetime | None = max(filter(None, (slot, heartbeat)), default=None)
     return newest is not None and newest > tell_time() + TOLERANCE
 
 

@@ -138,7 +138,7 @@ def no_count_of_attempts() -> AbstractContextManager[Any]:
 
 
 MUTANTS: dict[Mutant, dict[str, float]] = {
-    no_unique_slots: {"clock_back": 4},
+    no_unique_slots: {"clock_back": 8, "boot": 5, "add": 5},
     no_token_check: {},
     no_version_in_claim: {"stale_claim": 4},
     no_version_in_finish: {},

@@ -112,6 +112,7 @@ def test_a_rate_limit_counts_runs_of_slots_that_are_days_old():
 
 def test_nobody_is_alive_until_a_wrong_time_I7():
     engine = make_engine(now=at(hours=2))
+    assert was_set_back(engine, lambda: at(10))
     clock_moved_back(engine, at(10))
     assert Instance.objects.get().heartbeat_at == at(10)
     assert not Job.objects.exists()

@@ -8,7 +8,7 @@ from tests.simulation.episode import play
 
 pytestmark = pytest.mark.django_db
 
-EPISODES, IN_ONE_TEST = 120, 10
+EPISODES, IN_ONE_TEST = 100, 10
 CHOSEN = os.environ.get("SIMULATION_SEED")
 FIRST_SEEDS = [int(CHOSEN)] if CHOSEN else range(0, EPISODES, IN_ONE_TEST)
 

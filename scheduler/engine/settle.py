@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from scheduler.conf import conf
 from scheduler.engine.outcome import NO_TIME, Outcome, Settled
-from scheduler.engine.plan import last_instant, plan_probe, policy_of, schedule_of, set_next, slot_behind
+from scheduler.engine.plan import last_instant, plan_probe, policy_of, replan, schedule_of, set_next, slot_behind
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.policy import MAX_LOST_ATTEMPTS, OnLost, breaker, overlap
@@ -94,6 +94,8 @@ def _judge_breaker(run: RunLog, outcome: Outcome, settled: Settled) -> None:
     elif verdict is breaker.BreakerVerdict.RECOVERED:
         job.broken_at = None
         settled.recovered.append(run)
+        if job.next_start_at != UNPLANNED:  # broken it had no plan, or only that of its next probe
+            replan(job, outcome.finished_at)
 
 
 def _lost_for_good(run: RunLog, outcome: Outcome) -> bool:

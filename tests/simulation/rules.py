@@ -135,7 +135,7 @@ def slots_are_decided_in_order(watcher: "Watcher", change: "Change") -> None:
         watcher.timelines[run.job_id].give_back(run)
     for pk, job in change.jobs.items():
         before, timeline = change.jobs_before.get(pk), watcher.timelines[pk]
-        if _is_planned_afresh(change.event, before, job, is_probed=timeline.start is not None):
+        if _is_planned_afresh(change.event, before, job):
             _plan(watcher, change.event, timeline, job)
         if before and before.broken_at and timeline.start is None:
             timeline.grid = _grid(watcher, job)
@@ -145,18 +145,15 @@ def slots_are_decided_in_order(watcher: "Watcher", change: "Change") -> None:
             if old is None and run.job_id == pk and run.is_of_the_plan:
                 timeline.decide(run, probing=bool(before and before.broken_at))
                 _check_catch_up(watcher, change.event, timeline, job, run)
-        is_probed = job.broken_at and timeline.probe in watcher.open
-        if (job.is_stopped and not is_probed) or not job.is_planned:
+        if job.is_stopped or not job.is_planned:
             timeline.unplan()
         timeline.check_plan(job)
 
 
-def _is_planned_afresh(event: "Event", before: JobRow | None, job: JobRow, *, is_probed: bool) -> bool:
+def _is_planned_afresh(event: "Event", before: JobRow | None, job: JobRow) -> bool:
     if not job.is_planned or job.is_stopped:
         return False
-    if before is None or not before.is_planned or (before.paused_at and not job.paused_at):
-        return True
-    if before.broken_at and not is_probed:
+    if before is None or not before.is_planned or before.is_stopped:
         return True
     return event.name == "clock_moved_back" and before.next_run_at != job.next_run_at
 

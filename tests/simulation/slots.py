@@ -17,8 +17,6 @@ class Timeline:
     """Which slots each row of the plan decides, by number."""
     slots: dict[datetime, int] = field(default_factory=dict)
     """Every slot that a row of the plan was ever for."""
-    probe: int = 0
-    """The run that probes a broken job."""
     loose: bool = False
     """The clock was set back behind what is decided: slots of the new plan may have been decided before."""
 
@@ -56,10 +54,8 @@ class Timeline:
             raise Violation(f"I3: row {row.pk} is for {row.first} … {row.scheduled_for}, which are no slots")
         if row.coalesced != last - first:
             raise Violation(f"I3: row {row.pk} counts {row.coalesced} further slots, not {last - first}")
-        if probing:
-            self.probe = row.pk
-            if self.start is None:
-                self.start, self.ranges = first, {}
+        if self.start is None and probing:
+            self.start, self.ranges = first, {}
         self._add(row.pk, first, last)
 
     def _add(self, pk: int, first: int, last: int) -> None:

@@ -76,6 +76,17 @@ def test_a_run_claimed_ahead_and_lost_before_its_slot_waits_for_it_I4():
     assert claim_at(other, at(59.9), ahead=0.25).runs[0].start_at == at(60)
 
 
+@pytest.mark.parametrize("options", [{}, {"breaker_probe_after": 3000}])
+def test_a_job_that_breaks_beside_a_run_that_succeeds_goes_on_I9(options):
+    job = make_job(overlap="allow", max_concurrent=2, breaker_threshold=1, **options)
+    engine = make_engine()
+    one, other = claim_one(engine, at(60)), claim_one(engine, at(120))
+    finish(engine, one, at(121), Status.FAILED)
+    finish(engine, other, at(122))
+    job.refresh_from_db()
+    assert (job.broken_at, job.next_run_at) == (None, at(180))
+
+
 def test_a_backfill_leaves_slots_that_are_due_to_the_plan_I3(people_at):
     job = make_job()
     people_at(at(200))

@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Subquery
 
 from scheduler.engine.base import Engine
+from scheduler.engine.read import SOME_INSTANT, CompiledQuery
 from scheduler.engine.write import write_transaction
 from scheduler.models import Group, Instance, Job, RunLog
 
@@ -60,16 +63,22 @@ def leave(engine: Engine) -> None:
 
 def look(engine: Engine, now: datetime) -> Look | None:
     """Return what there is to do, from one query; None when this instance was declared dead meanwhile."""
-    using = engine.using
-    jobs = Job.objects.using(using).filter(next_start_at__isnull=False)
-    if engine.foreign_tasks:
-        jobs = jobs.exclude(task__in=engine.foreign_tasks)
+    query = _look_query(engine.using, engine.instance_id, frozenset(engine.foreign_tasks))
+    for seen in query.rows(engine.dead_before(now)):
+        return Look(*seen)
+    return None
+
+
+@lru_cache(maxsize=16)
+def _look_query(using: str, instance_id: UUID, foreign_tasks: frozenset[str]) -> CompiledQuery:
+    """It is asked many times a minute, and Django takes ten times as long to compile it as a database to answer."""
+    jobs = Job.objects.using(using).filter(next_start_at__isnull=False).exclude(task__in=foreign_tasks)
     attempts = RunLog.objects.using(using).waiting()
     pauses = Group.objects.using(using).paused().filter(paused_until__isnull=False)
-    dead = Instance.objects.using(using).dead(engine.dead_before(now)).exclude(pk=OuterRef("pk"))
-    seen = (
+    dead = Instance.objects.using(using).dead(SOME_INSTANT).exclude(pk=OuterRef("pk"))
+    return CompiledQuery(
         Instance.objects.using(using)
-        .filter(pk=engine.instance_id)
+        .filter(pk=instance_id)
         .annotate(
             next_job_at=Subquery(jobs.order_by("next_start_at").values("next_start_at")[:1]),
             next_attempt_at=Subquery(attempts.order_by("due_at").values("due_at")[:1]),
@@ -77,9 +86,7 @@ def look(engine: Engine, now: datetime) -> Look | None:
             someone_died=Exists(dead),
         )
         .values_list("next_job_at", "next_attempt_at", "next_pause_end_at", "someone_died")
-        .first()
     )
-    return None if seen is None else Look(*seen)
 
 
 def dead_instances(engine: Engine, now: datetime, is_gone: Callable[[Process], bool]) -> list[Instance]:

@@ -23,6 +23,7 @@ class LostRace(SchedulerError):
 
 
 _one_writer = threading.RLock()
+TAKE_WRITE_LOCK = f"UPDATE {Instance._meta.db_table} SET pid = pid WHERE 0"
 
 
 def _renew_lock() -> None:
@@ -47,7 +48,8 @@ def write_transaction(using: str) -> Iterator[None]:
             yield
         return
     with _one_writer, transaction.atomic(using=using):
-        Instance.objects.using(using).filter(pid=-1).update(pid=-1)
+        with connections[using].cursor() as cursor:
+            cursor.execute(TAKE_WRITE_LOCK)
         yield
 
 

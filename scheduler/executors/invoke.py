@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
@@ -39,7 +39,7 @@ def context_for(claimed: Claimed) -> RunContext:
         trigger=run.trigger,
         fencing_token=run.token,
         last_run_at=job.last_run_at,
-        state=deepcopy(job.state) if isinstance(job.state, dict) else {},
+        state=deepcopy(job.state) if job.state and isinstance(job.state, dict) else {},
         log=LogLines(conf.MAX_LOG_CHARS),
     )
 
@@ -56,7 +56,9 @@ def is_async(function: Callable[..., Any]) -> bool:
 def _is_async(function: Callable[..., Any]) -> bool:
     while isinstance(function, partial):
         function = function.func
-    return inspect.iscoroutinefunction(inspect.unwrap(function)) or inspect.iscoroutinefunction(
+    with suppress(ValueError):  # wrappers that go round in a circle
+        function = inspect.unwrap(function)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - the method is asked for, not whether it can be called
     )
 

@@ -1,10 +1,9 @@
 """A living run: what its process knows of it while it goes on."""
 
 import sys
-import threading
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from scheduler.context import RunContext
 from scheduler.engine.base import Claimed
@@ -12,14 +11,16 @@ from scheduler.engine.base import Claimed
 
 @dataclass(slots=True)
 class Living:
-    """One run that has started and has not ended. `began` is on the monotonic clock."""
+    """One run that waits for its start, or has started and has not ended. `began` is on the monotonic clock."""
 
     claimed: Claimed
     context: RunContext
-    began: float
     holds_worker: bool
     """Whether it occupies a worker thread; runs on the event loop do not."""
-    thread_id: int = field(default_factory=threading.get_ident)
+    began: float = 0.0
+    took: float = 0.0
+    """Seconds from start to end, once it has ended."""
+    thread_id: int = 0
     cancel: Callable[[], object] | None = None
     """Interrupts the call, where that is possible."""
     over_time: bool = False

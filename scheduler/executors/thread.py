@@ -50,7 +50,7 @@ class ThreadExecutor:
         self._clock = clock
         self._workers = workers
         self._changed = threading.Condition()
-        self._queue: list[tuple[float, int, int, Claimed]] = []
+        self._queue: list[tuple[float, int, int, Living]] = []
         self._order = count()
         self._held: set[int] = set()
         """The runs that wait for their start or go on: none is taken twice."""
@@ -73,21 +73,27 @@ class ThreadExecutor:
             wanted = min(LARGEST_QUEUE, max(free, pace)) if workers else 0
             return max(0, min(LARGEST_BATCH, wanted - len(self._queue)))
 
-    def submit(self, claimed: Claimed) -> None:
-        # Nothing is claimed earlier than that; a longer wait only means that the clock was set back since.
-        wait = min(conf.CLAIM_AHEAD, (claimed.start_at - self._clock.now()).total_seconds())
+    def is_pressed(self) -> bool:
+        """Return whether runs wait for a worker, or for their start."""
+        return bool(self._queue)
+
+    def submit(self, *runs: Claimed) -> None:
+        """Take runs, to start each at its instant."""
+        now, monotonic, longest = self._clock.now(), self._clock.monotonic(), conf.CLAIM_AHEAD
         with self._changed:
-            if claimed.run.pk in self._held:
-                return
-            self._held.add(claimed.run.pk)
-            start = self._clock.monotonic() + wait if wait > 0 else DUE_ALREADY
-            heapq.heappush(self._queue, (start, -claimed.job.priority, next(self._order), claimed))
-            self._changed.notify()
+            for claimed in runs:
+                if claimed.run.pk not in self._held:
+                    self._held.add(claimed.run.pk)
+                    # Nothing is claimed earlier than that; a longer wait only means that the clock was set back since.
+                    wait = min(longest, (claimed.start_at - now).total_seconds())
+                    start = monotonic + wait if wait > 0 else DUE_ALREADY
+                    heapq.heappush(self._queue, (start, -claimed.job.priority, next(self._order), _prepared(claimed)))
+            self._changed.notify(len(runs))
 
     def withdraw(self) -> list[Claimed]:
         """Take back every run that has not started."""
         with self._changed:
-            waiting = [claimed for *_, claimed in self._queue]
+            waiting = [living.claimed for *_, living in self._queue]
             self._queue.clear()
             self._held.difference_update(claimed.run.pk for claimed in waiting)
             return waiting
@@ -156,31 +162,43 @@ class ThreadExecutor:
         return sum(one.holds_worker and (one.over_time or one.abandoned) for one in self._living.values())
 
     def _work(self) -> None:
-        while (living := self._take()) is not None:
-            if living.holds_worker:
-                self._end(living, self._called(living))
-            elif reason := closed_gate(living.claimed):
-                self._end(living, skipped_by_gate(living.claimed, living.context, reason, self._clock))
-            else:
-                living.cancel = self._loop.run(self._run_async(living))
-                self._freed()  # the worker is free again although no run has ended
+        ended = None
+        while (living := self._take(ended)) is not None:
+            ended = self._carried_out(living)
 
-    def _take(self) -> Living | None:
-        """Wait for the start of the earliest run and take it; None when the pool stops."""
+    def _take(self, ended: Living | None) -> Living | None:
+        """Let go of the run that has ended, wait for the start of the earliest and take it; None when the pool stops.
+
+        All under one hold of the lock: workers that hold it twice a run wait for each other at every step.
+        """
         with self._changed:
+            if ended is not None:
+                self._let_go(ended)
             while not self._stopping:
-                wait = self._queue[0][0] - self._clock.monotonic() if self._queue else IDLE_WAIT
+                now = self._clock.monotonic()
+                wait = self._queue[0][0] - now if self._queue else IDLE_WAIT
                 if wait <= 0 and self._may_start():
-                    return self._begin(heapq.heappop(self._queue)[-1])
+                    return self._begin(heapq.heappop(self._queue)[-1], now)
                 wait = wait if wait > 0 else LEASE_LOOK
                 self._clock.wait(self._changed, wait)
         return None
 
-    def _begin(self, claimed: Claimed) -> Living:
-        on_loop = is_async(claimed.task.function) and policy_of(claimed.job).executor == "thread"
-        living = Living(claimed, context_for(claimed), self._clock.monotonic(), holds_worker=not on_loop)
-        self._living[claimed.run.pk] = living
+    def _begin(self, living: Living, now: float) -> Living:
+        living.began, living.thread_id = now, threading.get_ident()
+        self._living[living.claimed.run.pk] = living
         self._busy += living.holds_worker
+        return living
+
+    def _carried_out(self, living: Living) -> Living | None:
+        """Carry out a run in this worker, or hand it to the event loop; returns it if it has ended."""
+        if living.holds_worker:
+            self._end(living, self._called(living))
+        elif reason := closed_gate(living.claimed):
+            self._end(living, skipped_by_gate(living.claimed, living.context, reason, self._clock))
+        else:
+            living.cancel = self._loop.run(self._run_async(living))
+            self._freed()  # the worker is free again although no run has ended
+            return None
         return living
 
     def _called(self, living: Living) -> Outcome:
@@ -204,16 +222,25 @@ class ThreadExecutor:
         except BaseException as error:
             outcome = faulty(living.claimed, error, self._clock)
         self._end(living, outcome)
+        with self._changed:
+            self._let_go(living)
 
     def _end(self, living: Living, outcome: Outcome) -> None:
+        living.took = (outcome.finished_at - outcome.started_at).total_seconds()
         self._done(living.claimed, outcome)  # before the run leaves the living: a stop waits for those only
-        took = (outcome.finished_at - outcome.started_at).total_seconds()
-        with self._changed:
-            del self._living[living.claimed.run.pk]
-            self._held.discard(living.claimed.run.pk)
-            if living.holds_worker:
-                self._busy -= 1
-                self._seconds_per_run += (max(took, SHORTEST_RUN) - self._seconds_per_run) / 8
-            if self._stopping:
-                self._changed.notify_all()
+
+    def _let_go(self, living: Living) -> None:
+        del self._living[living.claimed.run.pk]
+        self._held.discard(living.claimed.run.pk)
+        if living.holds_worker:
+            self._busy -= 1
+            self._seconds_per_run += (max(living.took, SHORTEST_RUN) - self._seconds_per_run) / 8
+        if self._stopping:
+            self._changed.notify_all()
         self._freed()
+
+
+def _prepared(claimed: Claimed) -> Living:
+    """Return all that the start needs, made ahead of it."""
+    on_loop = is_async(claimed.task.function) and policy_of(claimed.job).executor == "thread"
+    return Living(claimed, context_for(claimed), holds_worker=not on_loop)

@@ -50,6 +50,8 @@ class InstantField(_DateTimeField):
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
         """In SQLite the text of the instant in UTC, whatever TIME_ZONE the database has; elsewhere as Django does."""
+        if type(value) is datetime and value.tzinfo is UTC and connection.vendor == "sqlite":  # nearly all there are
+            return naive_utc(value).isoformat(" ")
         if not prepared:
             value = self.get_prep_value(value)
         if connection.vendor != "sqlite" or not isinstance(value, datetime):

@@ -93,15 +93,13 @@ class Dispatcher:
         if self._clock.monotonic() > self._doubt_until:
             return
         known = self._executor.run_ids() | self._unwritten()
-        for claimed in unheard_claims(self._engine, known):
-            self._executor.submit(claimed)
+        self._executor.submit(*unheard_claims(self._engine, known))
 
     def _hand_over(self, passed: Tick) -> None:
         if self._stopping():
             release_runs(self._engine, passed.claims.runs)
             return
-        for claimed in passed.claims.runs:
-            self._executor.submit(claimed)
+        self._executor.submit(*passed.claims.runs)
         if passed.claims.asked_to_stop:
             self._executor.stop_runs(passed.claims.asked_to_stop, "replaced")
         announce.claims(passed.claims)

@@ -32,13 +32,12 @@ class Member:
         """Why this process does not take part although it could."""
         self._clock = clock
         self._started_by = started_by
-        self._renewed = float("-inf")
+        self._good_until = float("-inf")
         self._said = float("-inf")
 
     def may_claim(self) -> bool:
         """False once the lease could run out before the next renewal: others may think this instance dead."""
-        margin = min(10.0, conf.INSTANCE_TTL_SECONDS / 4)
-        return self.joined and self._clock.monotonic() - self._renewed < conf.INSTANCE_TTL_SECONDS - margin
+        return self.joined and self._clock.monotonic() < self._good_until
 
     def join(self) -> bool:
         """Enter the database once its tables are there; False when they are not, said once a minute."""
@@ -51,7 +50,7 @@ class Member:
         synced = sync(self.engine, now)
         if was_set_back(self.engine, self._clock.now):
             clock_moved_back(self.engine, self._clock.now())
-        self._renewed, self.joined = renewed, True
+        self._good_until, self.joined = _lease_from(renewed), True
         logger.info(
             "Scheduler started (%s): %d tasks, %d jobs new, %d changed, %d orphaned",
             self._started_by,
@@ -69,7 +68,7 @@ class Member:
         at = self._clock.monotonic()
         if not presence.renew(self.engine, self._clock.now(), ticked_at=self.ticked_at):
             return False
-        self._renewed = at
+        self._good_until = _lease_from(at)
         self.engine.foreign_tasks.clear()  # whoever served them may be gone
         return True
 
@@ -115,3 +114,9 @@ class Member:
                 error,
                 extra={"action": "waiting_for_tables"},
             )
+
+
+def _lease_from(renewed: float) -> float:
+    """Return until when, on the monotonic clock, a lease renewed at `renewed` is good, with a margin."""
+    ttl: float = conf.INSTANCE_TTL_SECONDS
+    return renewed + ttl - min(10.0, ttl / 4)

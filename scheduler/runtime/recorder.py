@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -15,6 +16,8 @@ from scheduler.executors.invoke import CLOCK_WAS_SET
 logger = logging.getLogger("scheduler")
 
 LARGEST_BATCH = 500
+GATHER_SECONDS = 0.01
+"""Rest between two batches while the pool is pressed: one transaction for every end would cost more than the runs."""
 
 
 def _not_after(end: Finished, now: datetime) -> Finished:
@@ -32,14 +35,17 @@ class Recorder:
         self._now = now
         self._settled = settled
         self._lock = threading.Lock()
-        self._ends: list[Finished] = []
+        self._ends: deque[Finished] = deque()
         self._batch: list[Finished] = []
         self._in_doubt = False
+        self.gathers = False
+        """Whether a batch was written just now, so that the next look comes by itself."""
 
     def put(self, claimed: Claimed, outcome: Outcome) -> None:
         """Take the end of a run."""
-        with self._lock:
-            self._ends.append(Finished(claimed.run, outcome))
+        self._ends.append(
+            Finished(claimed.run, outcome)
+        )  # without the lock, at which workers would wait for each other
 
     def pending(self) -> int:
         """Return how many ends are not written yet."""
@@ -49,20 +55,23 @@ class Recorder:
     def unwritten(self) -> set[int]:
         """Return the ids of the runs whose ends are not written yet."""
         with self._lock:
-            return {end.run.pk for end in (*self._batch, *self._ends)}
+            return {end.run.pk for end in (*self._batch, *self._ends.copy())}
 
     def write(self) -> int:
         """Write what there is, at most one batch; returns how many. On an error everything is kept for the next try."""
         with self._lock:
-            batch, self._ends = self._in_time(self._ends[:LARGEST_BATCH]), self._ends[LARGEST_BATCH:]
-            self._batch = batch
+            self.gathers = False  # before the look: an end that comes after it wakes us
+            batch = [self._ends.popleft() for _ in range(min(LARGEST_BATCH, len(self._ends)))]
+            self._batch = batch = self._in_time(batch)
+            self.gathers = bool(batch)
         if not batch:
             return 0
         try:
             settled = self._write(batch)
         except BaseException:
             with self._lock:
-                self._ends[:0], self._batch = batch, []
+                self._ends.extendleft(reversed(batch))
+                self._batch = []
             self._in_doubt = True
             raise
         finally:

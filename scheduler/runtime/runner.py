@@ -21,7 +21,7 @@ from scheduler.runtime.host import this_process
 from scheduler.runtime.housekeeper import Housekeeper
 from scheduler.runtime.member import Member
 from scheduler.runtime.monitor import Monitor
-from scheduler.runtime.recorder import Recorder
+from scheduler.runtime.recorder import GATHER_SECONDS, Recorder
 from scheduler.runtime.service import LONGEST_WAIT, Service
 from scheduler.runtime.watchdog import Watchdog
 from scheduler.signals import jobs_changed, runs_asked_to_stop
@@ -115,16 +115,15 @@ class Runner:
 
     def _done(self, claimed: Claimed, outcome: Outcome) -> None:
         self.recorder.put(claimed, outcome)
-        self.recording.wake()
+        if not (self.recorder.gathers and self.executor.is_pressed()):
+            self.recording.wake()
 
     def _freed(self) -> None:
         if self.dispatcher.starved and self.executor.capacity():
             self.dispatching.wake()
 
     def _record(self) -> float:
-        while self.recorder.write():
-            pass
-        return LONGEST_WAIT
+        return GATHER_SECONDS if self.recorder.write() else LONGEST_WAIT
 
     def _settled(self, settled: Settled) -> None:
         announce.settled(settled)

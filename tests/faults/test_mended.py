@@ -13,6 +13,7 @@ from scheduler.engine.rescue import rescue
 from scheduler.executors.invoke import from_to
 from scheduler.executors.thread import ThreadExecutor
 from scheduler.models import Instance, Job, RunLog
+from scheduler.registry import Task
 from scheduler.runtime.dbclock import DatabaseClock
 from scheduler.runtime.heartbeat import Heartbeat
 from scheduler.runtime.recorder import Recorder
@@ -115,7 +116,7 @@ def test_nothing_starts_while_the_lease_is_in_doubt(monkeypatch):
 
     class Claimed:
         start_at = T0
-        run, job = RunLog(pk=1), Job()
+        run, job, task = RunLog(pk=1), Job(), Task(name="task", function=print)
 
     clock = ManualClock(T0)
     executor = ThreadExecutor(lambda *_: None, clock, workers=1, may_start=may_start)

@@ -13,7 +13,7 @@ from scheduler.clock import SYSTEM_CLOCK
 from scheduler.context import current_run
 from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.registry import Registry, register
-from scheduler.runtime import watchdog
+from scheduler.runtime import recorder, watchdog
 from scheduler.runtime.runner import Runner
 from scheduler.schedules import Every, Once
 from scheduler.signals import run_finished
@@ -150,7 +150,7 @@ def test_claims_that_did_not_start_are_given_back_R1_I18(tasks, settings):
     runner = Runner("test", tasks=tasks)
     claimed = threading.Event()
     real = runner.executor.submit
-    runner.executor.submit = lambda one: (real(one), claimed.set())
+    runner.executor.submit = lambda *runs: (real(*runs), runs and claimed.set())
     runner.start()
     assert claimed.wait(PATIENCE)
     runner.stop(PATIENCE)
@@ -188,6 +188,23 @@ def test_the_number_of_threads_stays_the_same_M1(tasks, ended, settings):
             ended.wait(done)
             counts.add(sum(thread.name.startswith("scheduler-worker") for thread in threading.enumerate()))
     assert counts == {3}
+
+
+def test_the_ends_of_a_burst_share_transactions(tasks, ended, settings, monkeypatch):
+    real, batches = recorder.finish_runs, []
+
+    def finish_runs(engine, ends, **options):
+        batches.append(len(ends))
+        return real(engine, ends, **options)
+
+    monkeypatch.setattr(recorder, "finish_runs", finish_runs)
+    schedule = soon(0.5)
+    for number in range(200):
+        register(f"short{number}", schedule=schedule, into=tasks)(lambda: None)
+    with running(tasks, workers=4, settings=settings):
+        ended.wait(200)
+    assert sum(batches) == 200
+    assert len(batches) < 100
 
 
 def test_a_thread_that_cannot_be_started_defers_the_run_M1(tasks, ended, settings, monkeypatch):

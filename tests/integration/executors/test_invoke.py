@@ -120,6 +120,13 @@ async def plain_async():
     return "awaited"
 
 
+def wrapped_in_itself():
+    """Wrappers that go round in a circle."""
+
+
+wrapped_in_itself.__wrapped__ = wrapped_in_itself
+
+
 class AsyncCallable:
     async def __call__(self):
         return "awaited"
@@ -157,6 +164,7 @@ class TestAsync:
             (decorated(plain_async), True),
             (lambda: plain_async(), False),
             (print, False),
+            (wrapped_in_itself, False),
         ],
     )
     def test_it_is_recognised_before_the_call(self, task, expected):

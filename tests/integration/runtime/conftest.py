@@ -29,9 +29,9 @@ class StubExecutor:
     def capacity(self):
         return self.free - len(self.submitted)
 
-    def submit(self, claimed):
-        self.submitted.append(claimed)
-        self._living.append(Living(claimed, context_for(claimed), 0.0, holds_worker=True))
+    def submit(self, *runs):
+        self.submitted += runs
+        self._living += [Living(claimed, context_for(claimed), holds_worker=True) for claimed in runs]
 
     def living(self):
         return self._living

@@ -1,5 +1,7 @@
 """The recorder never loses the end of a run."""
 
+from collections import deque
+
 import pytest
 from django.db import DataError, OperationalError
 
@@ -53,6 +55,23 @@ def test_ends_that_came_together_are_written_together(recorder, heard):
     assert recorder.write() == 2
     assert (recorder.pending(), recorder.write()) == (0, 0)
     assert [len(settled.finished) for settled in heard] == [2]
+
+
+def test_an_end_that_comes_during_the_last_look_is_not_left_lying(recorder):
+    """Who puts an end wakes the recorder unless it gathers: that must be over before it sees that there is nothing."""
+    recorder.write()
+    assert recorder.gathers
+    seen = []
+
+    class Ends(deque):
+        def __len__(self):
+            seen.append(recorder.gathers)
+            return 0
+
+    recorder._ends = Ends()
+    assert recorder.write() == 0
+    assert seen[0] is False
+    assert not recorder.gathers
 
 
 def test_ends_are_kept_while_the_database_is_away_and_written_later_B3(recorder, heard, monkeypatch):

@@ -9,12 +9,13 @@ from django.db import IntegrityError
 from django.db.models import Q, QuerySet
 
 from scheduler.engine.base import Claimed, Engine
+from scheduler.engine.bulk import LostRace, insert_runs, update_rows
 from scheduler.engine.decide import Decision, decide, may_run, start, step_over
 from scheduler.engine.dependencies import tell_parents
 from scheduler.engine.limits import Limits, read_limits
 from scheduler.engine.mark import ask_to_stop
 from scheduler.engine.read import read_rows
-from scheduler.engine.write import LostRace, insert_runs, locked, update_rows, write_transaction
+from scheduler.engine.write import locked, write_transaction
 from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.models.fields import Unreadable
 from scheduler.policy.overlap import Overlap, is_free

@@ -5,10 +5,11 @@ from datetime import datetime
 from operator import attrgetter
 
 from scheduler.engine.base import Engine
+from scheduler.engine.bulk import LostRace, insert_runs, update_rows
 from scheduler.engine.dependencies import wake_dependents
 from scheduler.engine.outcome import Finished, Outcome, Settled
 from scheduler.engine.settle import settle
-from scheduler.engine.write import LostRace, insert_runs, locked, update_rows, write_transaction
+from scheduler.engine.write import locked, write_transaction
 from scheduler.models import Job, RunLog, Status, Trigger
 
 __all__ = ["Finished", "Outcome", "Settled", "finish_runs"]

@@ -4,9 +4,10 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from scheduler.engine.base import Claimed, Engine
+from scheduler.engine.bulk import update_rows
 from scheduler.engine.decide import may_run
 from scheduler.engine.plan import set_next
-from scheduler.engine.write import locked, update_rows, write_transaction
+from scheduler.engine.write import locked, write_transaction
 from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
 
 BESIDE_THE_PLAN = (Trigger.MANUAL, Trigger.BACKFILL)

@@ -10,9 +10,9 @@ from django.core.management import CommandError, call_command
 
 from scheduler.engine import prune as module
 from scheduler.engine.base import Engine
+from scheduler.engine.bulk import insert_runs
 from scheduler.engine.prune import prune, prune_some, surplus
 from scheduler.engine.retention import STATUSES, Kind, Retention
-from scheduler.engine.write import insert_runs
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import OPEN, Job, RunLog, Status, Trigger
 from scheduler.schedules import Every

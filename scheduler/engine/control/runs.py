@@ -9,10 +9,11 @@ from django.db.models import Count, F, Max, Min, Q, Sum
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
+from scheduler.engine.bulk import insert_runs
 from scheduler.engine.control.definition import ask_gate, get_job
 from scheduler.engine.finish import promote_backfill
 from scheduler.engine.plan import schedule_of
-from scheduler.engine.write import insert_runs, locked, write_transaction
+from scheduler.engine.write import locked, write_transaction
 from scheduler.exceptions import InvalidOption, InvalidSchedule, Refused, UnknownRun
 from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.models.fields import Unreadable

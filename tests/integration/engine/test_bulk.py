@@ -1,0 +1,77 @@
+"""Many rows, one statement: on condition, on every database."""
+
+import pytest
+
+from scheduler.engine.bulk import LONGEST_STATEMENT, LostRace, insert_runs, update_rows
+from scheduler.models import Job, RunLog
+from tests.factories import at, make_job
+
+pytestmark = pytest.mark.django_db
+
+CHANGES = ("version", "last_slot", "problem", "state", "active_runs")
+CONDITIONS = ("id", "version")
+
+
+@pytest.fixture
+def jobs():
+    for name in "abc":
+        make_job(name)
+    Job.objects.update(version=0)
+    return list(Job.objects.order_by("name"))
+
+
+def write(*rows):
+    update_rows("default", Job, CHANGES, CONDITIONS, rows)
+
+
+def stored():
+    return list(Job.objects.order_by("name").values_list(*CHANGES))
+
+
+def test_each_row_gets_its_own_values_also_empty_ones_and_JSON(jobs):
+    one, two, _ = jobs
+    write((5, at(60), "quote \" ' % \\ é", {"cursor": [1, None]}, 0, one.pk, 0), (6, None, "", {}, 3, two.pk, 0))
+    assert stored()[:2] == [(5, at(60), "quote \" ' % \\ é", {"cursor": [1, None]}, 0), (6, None, "", {}, 3)]
+
+
+def test_nobody_elses_row_is_touched(jobs):
+    one, two, _ = jobs
+    write((1, at(60), "", {}, 1, one.pk, 0))
+    two.refresh_from_db()
+    assert (two.version, two.last_slot, two.active_runs) == (0, None, 0)
+
+
+@pytest.mark.parametrize("version", [1, -1])
+def test_a_row_that_was_changed_meanwhile_is_a_lost_race_I5(version, jobs):
+    one, two, _ = jobs
+    with pytest.raises(LostRace):
+        write((1, None, "", {}, 0, one.pk, 0), (1, None, "", {}, 0, two.pk, version))
+
+
+def test_a_row_that_is_gone_is_a_lost_race(jobs):
+    job = jobs[-1]
+    with pytest.raises(LostRace):
+        write((1, None, "", {}, 0, job.pk + 1, 0))
+
+
+def test_a_value_that_stays_the_same_counts_as_written(jobs):
+    job = jobs[0]
+    write((0, None, "", {}, 0, job.pk, 0))
+
+
+def test_nothing_to_write_is_no_statement(django_assert_num_queries):
+    with django_assert_num_queries(0):
+        write()
+        insert_runs("default", [])
+
+
+def test_texts_that_are_too_long_for_one_statement_are_written_all_the_same(jobs):
+    write(*((1, None, "x" * (LONGEST_STATEMENT // 2), {}, 0, job.pk, 0) for job in jobs))
+    assert [len(problem) for _, _, problem, *_ in stored()] == [LONGEST_STATEMENT // 2] * 3
+
+
+def test_rows_of_the_ledger_know_their_ids_whatever_the_number_I1():
+    job = make_job()
+    runs = [RunLog.of(job, scheduled_for=at(number), reason=f"r{number}") for number in range(1200)]
+    insert_runs("default", runs)
+    assert {run.pk: run.reason for run in runs} == dict(RunLog.objects.values_list("pk", "reason"))

@@ -25,7 +25,7 @@ class Task:
     """A registered function and what its job of the same name is made of.
 
     `place` is the file and line of the registration, `module` its module; `gate` must say True before the job may be
-    enabled or run.
+    enabled or run. `confirm`: whether a person is asked before a run by hand, or what that person should know.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Task:
     priority: int = 0
     description: str = ""
     gate: Gate | None = None
+    confirm: bool | str = False
     takes_context: bool = False
     place: str = ""
     module: str = ""
@@ -121,6 +122,7 @@ def register(
     priority: int = 0,
     description: str | None = None,
     gate: Gate | None = None,
+    confirm: bool | str = False,
     takes_context: bool = False,
     into: Registry | None = None,
     **options: Any,
@@ -147,6 +149,7 @@ def register(
                 group=checked_group(group),
                 priority=checked_priority(priority),
                 description=_first_line(function) if description is None else description,
+                confirm=_checked_confirm(confirm),
                 **given,  # type: ignore[arg-type]
             )
             (registry if into is None else into).add(task)
@@ -182,6 +185,12 @@ def checked_priority(priority: object) -> int:
     if isinstance(priority, bool) or not isinstance(priority, int) or not -1000 <= priority <= 1000:
         raise InvalidOption(f"priority is {priority!r}; it must be a whole number from -1000 to 1000.")
     return priority
+
+
+def _checked_confirm(confirm: object) -> bool | str:
+    if not isinstance(confirm, bool | str):
+        raise InvalidOption(f"confirm is {confirm!r}; it must be True, False, or what to tell who is asked.")
+    return confirm
 
 
 def _checked_function(function: F) -> F:

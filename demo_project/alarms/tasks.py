@@ -15,7 +15,7 @@ SENSORS = ("boiler", "chiller", "compressor")
 ARCHIVE_PARTS = 25
 
 
-@register("cleanup_old_events", schedule=DailyAt(hour=3))
+@register("cleanup_old_events", schedule=DailyAt(hour=3), confirm="Old events are gone for good.")
 def cleanup_old_events() -> int:
     """Delete events older than 30 days and return how many there were."""
     deleted, _ = Event.objects.older_than(KEEP, timezone.now()).delete()

@@ -4,18 +4,15 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from scheduler.admin.context import page_context
+from scheduler.admin.confirm import CONFIRMED, came_from, pause_page, run_page, wanting_confirmation
 from scheduler.admin.pauseform import PauseForm, pause_words
 from scheduler.engine import control
 from scheduler.exceptions import SchedulerError
@@ -44,18 +41,22 @@ class JobActionsMixin(_ModelAdmin):
         return request.user.has_perm("scheduler.pause_job")
 
     @admin.action(description=gettext_lazy("Run now"), permissions=["run"])
-    def run_now(self, request: HttpRequest, jobs: QuerySet[Job]) -> None:
-        """Hand the jobs to the running scheduler."""
+    def run_now(self, request: HttpRequest, jobs: QuerySet[Job]) -> HttpResponse | None:
+        """Hand the jobs to the running scheduler; where one of them wants to be confirmed, ask first about all."""
+        cautious = [] if CONFIRMED in request.POST else wanting_confirmation(jobs)
+        if cautious:
+            return run_page(self, request, cautious, jobs, bulk=True)
         self.act(request, jobs, _("Asked to run now."), _run(request))
+        return None
 
     @admin.action(description=gettext_lazy("Pause…"), permissions=["pause"])
     def pause(self, request: HttpRequest, jobs: QuerySet[Job]) -> HttpResponse | None:
         """Ask for a reason and an end, then pause the jobs."""
-        form = PauseForm(request.POST if "confirmed" in request.POST else None)
+        form = PauseForm(request.POST if CONFIRMED in request.POST else None)
         if form.is_valid():
             self.act(request, jobs, pause_words(form), _pause(request, form))
             return None
-        return self._pause_page(request, list(jobs), form, bulk=True)
+        return pause_page(self, request, list(jobs), form, bulk=True)
 
     @admin.action(description=gettext_lazy("Resume"), permissions=["pause"])
     def resume(self, request: HttpRequest, jobs: QuerySet[Job]) -> None:
@@ -68,7 +69,13 @@ class JobActionsMixin(_ModelAdmin):
         self.act(request, jobs, _("Reset."), lambda job: control.reset_job(job.name))
 
     def run_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Run one job now."""
+        """Run one job now; one that wants to be confirmed after it was."""
+        jobs = Job.objects.filter(pk=pk)
+        asks = request.method == "POST" and CONFIRMED not in request.POST and self.has_run_permission(request)
+        cautious = wanting_confirmation(jobs) if asks else []
+        if cautious:
+            self.job_or_404(request, pk)
+            return run_page(self, request, cautious, jobs, bulk=False)
         return self._one(request, pk, "run", _("Asked to run now."), _run(request))
 
     def resume_view(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -90,7 +97,7 @@ class JobActionsMixin(_ModelAdmin):
         job = self.job_or_404(request, pk)
         form = PauseForm(request.POST if request.method == "POST" else None)
         if not form.is_valid():
-            return self._pause_page(request, [job], form, bulk=False)
+            return pause_page(self, request, [job], form, bulk=False)
         self.act(request, [job], pause_words(form), _pause(request, form))
         return self._back(request, job)
 
@@ -132,31 +139,7 @@ class JobActionsMixin(_ModelAdmin):
     def _back(self, request: HttpRequest, job: Job) -> HttpResponse:
         """Return to where the button was, if that is a page of this site, else to the page of the job."""
         page = reverse(f"{self.admin_site.name}:scheduler_job_page", args=[job.pk])
-        return HttpResponseRedirect(_came_from(request) or page)
-
-    def _pause_page(self, request: HttpRequest, jobs: list[Job], form: PauseForm, *, bulk: bool) -> HttpResponse:
-        across = bulk and request.POST.get("select_across") == "1"
-        context = page_context(
-            self,
-            request,
-            _("Pause"),
-            jobs=jobs[:50],
-            more=max(0, len(jobs) - 50),
-            form=form,
-            bulk=bulk,
-            checkbox=ACTION_CHECKBOX_NAME,
-            across=across,
-            ids=[job.pk for job in (jobs[:1] if across else jobs)] if bulk else [],
-            next=_came_from(request),
-        )
-        return TemplateResponse(request, "admin/scheduler/job/pause.html", context)
-
-
-def _came_from(request: HttpRequest) -> str:
-    """Return the page of this site that the person came from, empty when it is none."""
-    address = request.POST.get("next") or request.headers.get("Referer", "")
-    is_ours = url_has_allowed_host_and_scheme(address, {request.get_host()}, request.is_secure())
-    return address if is_ours and address != request.build_absolute_uri(request.path) else ""
+        return HttpResponseRedirect(came_from(request) or page)
 
 
 def _names(names: list[str]) -> str:

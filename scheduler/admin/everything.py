@@ -28,7 +28,7 @@ class EverythingMixin(_ModelAdmin):
         form = PauseForm(request.POST if request.method == "POST" else None)
         if not form.is_valid():
             title = _("Pause the group {name}").format(name=name) if name else _("Pause everything")
-            context = page_context(self, request, title, form=form, group=name, next=self._list())
+            context = page_context(self, request, title, form=form, group=name, next=self._list(), back=self._list())
             return TemplateResponse(request, "admin/scheduler/job/pause.html", context)
         until, reason = form.cleaned_data["ends_at"], form.cleaned_data["reason"]
         group = control.pause_group(name, until=until, reason=reason, actor=request.user.get_username())

@@ -138,6 +138,7 @@ def test_a_bad_name_is_refused_at_import_with_its_place_Q1(name, text, tasks):
         ({"schedule": 5}, ConfigurationError, "5"),
         ({"overlaps": "skip"}, InvalidOption, "Did you mean 'overlap'"),
         ({"retries": "many"}, InvalidOption, "retries is 'many'"),
+        ({"confirm": 1}, InvalidOption, "confirm is 1; it must be True, False, or what to tell"),
     ],
 )
 def test_a_wrong_schedule_or_option_fails_with_task_and_place(options, error, text, tasks):
@@ -145,6 +146,12 @@ def test_a_wrong_schedule_or_option_fails_with_task_and_place(options, error, te
         register("work", into=tasks, **options)(work)
     assert str(caught.value).startswith(f"Task 'work' at {HERE}:")
     assert len(tasks) == 0
+
+
+def test_a_task_says_whether_and_why_a_run_by_hand_is_to_be_confirmed(tasks):
+    register("plain", into=tasks)(work)
+    register("mail", confirm="Sends a mail to everybody.", into=tasks)(work)
+    assert (tasks.get("plain").confirm, tasks.get("mail").confirm) == (False, "Sends a mail to everybody.")
 
 
 def test_a_field_of_a_wrong_schedule_is_still_known_after_the_place_was_added(tasks):

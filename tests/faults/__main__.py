@@ -3,14 +3,17 @@
 import argparse
 import random
 import signal
+import subprocess
 import sys
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from tests.faults.databases import KINDS, Database, answers, fresh
 from tests.faults.evidence import JobRow, Line, Row
-from tests.faults.faults import catalogue, choose
-from tests.faults.rounds import Outcome, run_round
+from tests.faults.faults import catalogue, deal
+from tests.faults.rounds import RUNNERS, Outcome, run_round
+from tests.faults.servers import can_be_private, private_server
 from tests.faults.timing import mono
 
 SHOWN = 12
@@ -26,15 +29,30 @@ class Tally:
     runs: int = 0
     slowest: float = 0.0
 
+    def add(self, outcome: Outcome) -> None:
+        """Count one round."""
+        self.rounds += 1
+        self.violations += len(outcome.violations)
+        self.faults += outcome.used
+        self.runs += sum(line.event == "start" for line in outcome.evidence.lines)
+        self.slowest = max(self.slowest, outcome.recovered)
 
-def play(database: Database, seed: str, options: argparse.Namespace) -> tuple[list[str], Outcome]:
-    """Play the round of a seed: the seed decides on the faults, their victims and their times."""
-    rng = random.Random(seed)
-    names = choose(database.kind, rng, options.faults)
-    table = catalogue(database.kind)
-    apart = rng.random() < 0.2
-    faults = [table[name] for name in names]
-    return names, run_round(database, seed, faults, mutant=options.mutant, apart=apart, poison="poison" in names)
+
+def play(database: Database, seed: str, number: int, options: argparse.Namespace) -> tuple[list[str], Outcome]:
+    """Play one round of a seed: the seed decides on the faults, their victims and their times."""
+    names = deal(database, seed, number, options.faults)
+    table = catalogue(database)
+    outcome = run_round(
+        database,
+        f"{seed}:{number}",
+        [table[name] for name in names],
+        mutant=options.mutant,
+        apart=number % 5 == 0,
+        poison="poison" in names,
+        crowd="crowd" in names,
+        runners=4 if "kill-all" in names else RUNNERS,
+    )
+    return names, outcome
 
 
 def report(kind: str, seed: str, names: list[str], outcome: Outcome, seconds: float) -> None:
@@ -66,53 +84,67 @@ def concerned(outcome: Outcome) -> list[JobRow | Row | Line]:
     return [*jobs, *living, *(line for line in outcome.evidence.lines if (line.job, line.token) in tokens)]
 
 
-def run(kind: str, options: argparse.Namespace) -> Tally:
-    """Play all rounds on one database."""
-    tally = Tally()
-    with fresh(kind) as database:
-        for number in range(options.rounds):
-            seed = options.seed if ":" in options.seed else f"{options.seed}:{number}"
+def run(kind: str, options: argparse.Namespace) -> Tally | None:
+    """Play all rounds on one database, on a server of our own where its programs are installed."""
+    seed, _, only = options.seed.partition(":")
+    with ExitStack() as stack:
+        server = stack.enter_context(private_server(kind)) if can_be_private(kind) else None
+        if server is None and not answers(kind):
+            print(f"{kind}: skipped, neither its programs nor a server that answers, or no driver")
+            return None
+        if server is None and kind != "sqlite":
+            print(f"{kind}: no programs for a server of our own, so none is restarted")
+        database = stack.enter_context(fresh(kind, server, options.mutant))
+        tally = Tally()
+        for number in [int(only)] if only else range(options.rounds):
             began = mono()
-            names, outcome = play(database, seed, options)
-            report(kind, seed, names, outcome, mono() - began)
-            tally.rounds += 1
-            tally.violations += len(outcome.violations)
-            tally.faults += outcome.used
-            tally.runs += sum(line.event == "start" for line in outcome.evidence.lines)
-            tally.slowest = max(tally.slowest, outcome.recovered)
+            names, outcome = play(database, seed, number, options)
+            report(kind, f"{seed}:{number}", names, outcome, mono() - began)
+            tally.add(outcome)
     return tally
 
 
-def summary(kind: str, tally: Tally) -> str:
-    """Return the result of one database as text."""
-    lines = [
-        f"{kind}: {tally.rounds} rounds, {tally.runs} runs, violations {tally.violations};"
-        f" work went on {tally.slowest:.1f} s after the last fault at the latest"
-    ]
-    return "\n".join([*lines, *(f"  {count:5} {name}" for name, count in sorted(tally.faults.items()))])
+def summary(kind: str, seed: str, tally: Tally) -> str:
+    """Return the result of one database in one line."""
+    faults = ", ".join(f"{name} {count}" for name, count in sorted(tally.faults.items()))
+    return (
+        f"{kind}, seed {seed}: {tally.rounds} rounds, {tally.runs} runs, violations {tally.violations}; all work went"
+        f" on within {tally.slowest:.1f} s of the last fault; faults: {faults}"
+    )
+
+
+def all_side_by_side() -> int:
+    """Play all databases at once, each in a process of its own; return whether any promise was broken."""
+    command = [sys.executable, "-m", "tests.faults", *sys.argv[1:]]
+    players = [subprocess.Popen([*command, "--database", kind]) for kind in KINDS]
+    try:
+        codes = [player.wait() for player in players]
+        return int(any(codes))
+    finally:
+        for player in players:
+            player.terminate()
+            player.wait()
 
 
 def main() -> int:
     """Return 1 when any promise was broken."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--database", choices=[*KINDS, "all"], default="sqlite")
+    parser.add_argument("--database", choices=[*KINDS, "all"], default="sqlite", help="all: side by side")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", default="", help="a number, or NUMBER:ROUND to replay one round")
     parser.add_argument("--faults", nargs="*", help="only faults whose names begin so")
-    parser.add_argument("--mutant", default="", help="switch off one safety: token, version, lock, rescue")
+    parser.add_argument("--mutant", default="", help="switch off one safety of the app, see project/rig/mutants.py")
     options = parser.parse_args()
-    options.seed = options.seed or str(random.SystemRandom().randrange(10**6))
-    options.rounds = 1 if ":" in options.seed else options.rounds
-    print(f"seed {options.seed}", flush=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # leaves no process and no database behind
-    tallies = {}
-    for kind in KINDS if options.database == "all" else [options.database]:
-        if answers(kind):
-            tallies[kind] = run(kind, options)
-        else:
-            print(f"{kind}: skipped, no server answers or its driver is missing")
-    print("\n".join(summary(kind, tally) for kind, tally in tallies.items()))
-    return int(any(tally.violations for tally in tallies.values()))
+    if not options.seed:
+        options.seed = str(random.SystemRandom().randrange(10**6))
+        sys.argv += ["--seed", options.seed]
+    if options.database == "all":
+        return all_side_by_side()
+    tally = run(options.database, options)
+    if tally is not None:
+        print(summary(options.database, options.seed, tally), flush=True)
+    return int(tally is not None and tally.violations > 0)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.evidence import JobRow, Row, Sample, instant
+from tests.faults.servers import Server
 from tests.faults.timing import mono, pause, wall
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,9 +24,16 @@ RUNS = """SELECT r.id, j.name AS job, r.scheduled_for AS slot, r.attempt, r.trig
  r.instance_id AS instance, r.due_at, r.started_at, r.finished_at, r.coalesced, r.coalesced_from, r.reason, r.note
  FROM scheduler_runlog r JOIN scheduler_job j ON j.id = r.job_id ORDER BY r.id"""
 JOBS = """SELECT name, anchor_at, next_run_at, next_start_at, token, active_runs, successes, failures, timeouts, losses,
- cancellations, skips, misses, state, orphaned_at, problem FROM scheduler_job ORDER BY name"""
+ cancellations, skips, misses, state, orphaned_at, problem, broken_at, consecutive_failures
+ FROM scheduler_job ORDER BY name"""
+NEWEST_SLOT = """SELECT max(r.scheduled_for) AS slot FROM scheduler_runlog r JOIN scheduler_job j ON j.id = r.job_id
+ WHERE j.name = %s AND r.attempt = 1"""
+SET_BACK = """UPDATE scheduler_job SET next_run_at = %s, next_start_at = %s, last_slot = NULL, version = version + 1
+ WHERE name = %s AND active_runs = 0 AND next_start_at IS NOT NULL"""
 INSTANTS = {"slot", "due_at", "started_at", "finished_at", "coalesced_from", "anchor_at", "next_run_at"}
-INSTANTS |= {"next_start_at", "orphaned_at"}
+INSTANTS |= {"next_start_at", "orphaned_at", "broken_at"}
+BACK_AGAIN = 30.0
+"""Seconds that the controller itself waits for a server that is away."""
 
 
 class Database:
@@ -33,9 +41,14 @@ class Database:
 
     kind = ""
     port = 0
+    place = "%s"
+    """How a parameter is written in a statement."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: Server | None = None) -> None:
         self.name = f"faults_{secrets.token_hex(4)}"
+        self.server = server
+        """Ours alone, so that it may be restarted; None: one that others use too, on the usual port."""
+        self.port = server.port if server else self.port
 
     def url(self, port: int) -> str:
         """Return DATABASE_URL for a runner that connects through `port`."""
@@ -59,8 +72,22 @@ class Database:
         """Keep everybody from writing for so long."""
         raise NotImplementedError
 
+    def is_away(self, error: Exception) -> bool:
+        """Return whether an error says that the server has gone away, or ended our session."""
+        return False
+
     def query(self, sql: str, *parameters: Any) -> list[dict[str, Any]]:
-        """Return rows as dicts."""
+        """Return rows as dicts; again when the server was away, so the statement must bear to be repeated."""
+        until = mono() + BACK_AGAIN
+        while True:
+            try:
+                return self._query(sql, *parameters)
+            except Exception as error:
+                if not self.is_away(error) or mono() > until:
+                    raise
+            pause(0.2)
+
+    def _query(self, sql: str, *parameters: Any) -> list[dict[str, Any]]:
         with closing(self.connect()) as connection:
             cursor = connection.cursor()
             cursor.execute(sql, parameters)
@@ -73,6 +100,14 @@ class Database:
         """Empty our tables."""
         for table in TABLES:
             self.query(f"DELETE FROM {table}")
+
+    def set_plan_back(self, name: str) -> bool:
+        """Plan a job for its newest slot once more, as an old backup would; return whether it has had one."""
+        (newest,) = self.query(NEWEST_SLOT.replace("%s", self.place), name)
+        if newest["slot"] is None:
+            return False
+        self.query(SET_BACK.replace("%s", self.place), newest["slot"], newest["slot"], name)
+        return True
 
     def sample(self) -> Sample:
         """Read the ledger. The jobs are read first and last, and again if they changed meanwhile."""
@@ -90,8 +125,9 @@ class Database:
 
 class Sqlite(Database):
     kind = "sqlite"
+    place = "?"
 
-    def __init__(self) -> None:
+    def __init__(self, server: Server | None = None) -> None:
         super().__init__()
         self._folder = tempfile.TemporaryDirectory(prefix="faults-")
         self.path = Path(self._folder.name) / "db.sqlite3"
@@ -129,6 +165,11 @@ class Postgresql(Database):
             host="127.0.0.1", port=self.port, user="postgres", dbname=name or self.name, autocommit=True,
             connect_timeout=5, application_name="faults controller",
         )  # fmt: skip
+
+    def is_away(self, error: Exception) -> bool:
+        import psycopg
+
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
     def create(self) -> None:
         with closing(self.connect("postgres")) as connection:
@@ -170,6 +211,11 @@ class Mariadb(Database):
             autocommit=True, charset="utf8mb4", connect_timeout=5,
         )  # fmt: skip
 
+    def is_away(self, error: Exception) -> bool:
+        import MySQLdb
+
+        return isinstance(error, MySQLdb.OperationalError | MySQLdb.InterfaceError)
+
     def create(self) -> None:
         with closing(self.connect("")) as connection:
             connection.cursor().execute(f"CREATE DATABASE {self.name} CHARACTER SET utf8mb4")
@@ -210,30 +256,36 @@ def answers(kind: str) -> bool:
 
 
 @contextmanager
-def fresh(kind: str) -> Iterator[Database]:
-    """A migrated database of this kind, dropped at the end."""
-    database = KINDS[kind]()
+def fresh(kind: str, server: Server | None = None, mutant: str = "") -> Iterator[Database]:
+    """A migrated database of this kind, dropped at the end; on the server that is there unless one is given."""
+    database = KINDS[kind](server)
     database.create()
     try:
-        migrate(database)
+        migrate(database, mutant)
         yield database
     finally:
         database.drop()
 
 
-def migrate(database: Database) -> None:
+def migrate(database: Database, mutant: str) -> None:
     """Create our tables, by the project's own command."""
     from tests.faults.processes import environment
 
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
-        env = environment(Path(folder), database.url(database.port), 0, {"order": {"steady": False}})
+        options = {"order": {"steady": False}, "mutant": mutant}
+        env = environment(Path(folder), database.url(database.port), 0, options)
         command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
         subprocess.run(command, cwd=PROJECT, env=env, check=True, timeout=120)
 
 
 def in_background(database: Database, seconds: float) -> threading.Thread:
-    """Hold the lock in a thread, so that the round goes on."""
-    thread = threading.Thread(target=database.hold_lock, args=(seconds,), daemon=True)
+    """Hold the lock in a thread, so that the round goes on. It is let go when the server ends the session."""
+
+    def hold() -> None:
+        with suppress(Exception):
+            database.hold_lock(seconds)
+
+    thread = threading.Thread(target=hold, daemon=True)
     thread.start()
     return thread
 

@@ -1,6 +1,7 @@
 """What the checker judges by: journal lines, rows of the ledger, jobs, and what was done to whom. Plain values."""
 
 import json
+import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,6 +81,19 @@ class JobRow:
     state: dict[str, Any]
     orphaned_at: datetime | None
     problem: str
+    broken_at: datetime | None
+    consecutive_failures: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Nothing of a job may start from `since` until `until` on the monotonic clock, unless it was claimed before."""
+
+    job: str
+    token: int
+    """The job's token when the stop had been committed: every later claim has a greater one."""
+    since: float
+    until: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +106,9 @@ class Sample:
     jobs: list[JobRow]
     instances: dict[str, float]
     """Heartbeats in seconds since 1970, by instance."""
+
+    def job(self, name: str) -> JobRow:
+        return next(job for job in self.jobs if job.name == name)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,23 +127,49 @@ class Evidence:
     frozen: set[int] = field(default_factory=set)
     healed: float = 0.0
     clock_moved: bool = False
-    removed: set[str] = field(default_factory=set)
-    """Jobs that some processes did not register."""
+    off_plan: set[str] = field(default_factory=set)
+    """Jobs whose plan people changed meanwhile: removed from the code, paused, set back. No grid can be followed."""
+    stops: list[Stop] = field(default_factory=list)
+    """Pauses, and times in which no process had the job in its code."""
+    resets: list[tuple[str, float]] = field(default_factory=list)
+    """Which broken jobs were reset, and when, on the monotonic clock."""
+    notices_may_be_lost: bool = False
+    """Whether a process, or the answer of a database, may have been lost between a commit and its signal."""
     early: float = 0.02
     """How many seconds before its slot a start may be, because clocks can only be compared so well."""
     ttl: float = 4.0
     heartbeat: float = 0.5
-    burst: int = 0
     unclean: list[str] = field(default_factory=list)
     """Processes that did not stop as they should, or ended by themselves."""
 
 
-def read_journal(path: Path) -> list[Line]:
-    """Return the complete lines of a journal, oldest first."""
-    text = path.read_text() if path.exists() else ""
-    found = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
-    lines = [Line(**{**line, "slot": instant(line.get("slot"))}) for line in found]
-    return sorted(lines, key=lambda line: line.mono)
+class Journal:
+    """The lines that tasks wrote, read as they come."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._end = 0
+        self._lines: list[Line] = []
+        self._lock = threading.Lock()
+
+    def lines(self) -> list[Line]:
+        """Return the complete lines, oldest first."""
+        with self._lock:
+            for text in self._new_lines():
+                values = json.loads(text)
+                self._lines.append(Line(**{**values, "slot": instant(values.get("slot"))}))
+            self._lines.sort(key=lambda line: line.mono)
+            return [*self._lines]
+
+    def _new_lines(self) -> list[bytes]:
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as file:
+            file.seek(self._end)
+            new = file.read()
+        complete = new[: new.rfind(b"\n") + 1]
+        self._end += len(complete)
+        return complete.splitlines()
 
 
 def instant(value: Any) -> datetime | None:

@@ -20,6 +20,10 @@ class Spec:
     """Whether it must run again soon after every fault."""
     parents: tuple[str, ...] = ()
     from_completion: bool = False
+    cron: str = ""
+    """Written so that it is due every `interval` seconds of the clock."""
+    nightly: tuple[int, int, str] | None = None
+    """Hour, minute and time zone of a job that is due once a day."""
     jitter: float = 0.0
     group: str = ""
     options: dict[str, Any] = field(default_factory=dict)
@@ -27,6 +31,11 @@ class Spec:
     @property
     def has_grid(self) -> bool:
         return self.interval is not None and not self.from_completion
+
+
+def backoff_of(spec: Spec) -> list[float]:
+    """Return the seconds to wait after the first, second … failure in a row; the last one counts for all others."""
+    return list(spec.options.get("backoff", FOR_EVER["backoff"]))
 
 
 FOR_EVER: dict[str, Any] = {"breaker_threshold": None, "backoff": [0.5, 1]}
@@ -54,6 +63,11 @@ STEADY = (
     Spec(name="parent", interval=3, seconds=0.2),
     Spec(name="child", parents=("parent",), seconds=0.2),
     Spec(name="times-out", interval=3, seconds=2, options={"timeout": 1}),
+    Spec(name="cron", interval=2, cron="*/2 * * * * *"),
+    Spec(name="nightly", nightly=(2, 30, "Europe/Berlin"), probe=False),
+    Spec(name="catches-up", interval=1, options={"grace": 2}),
+    Spec(name="backs-off", interval=1, body="fails", options={"backoff": [2, 3]}),
+    Spec(name="breaks", interval=1, body="fails", probe=False, options={"breaker_threshold": 3}),
 )
 IN_A_PROCESS = Spec(name="apart", interval=6, seconds=0.3, probe=False, options={"executor": "process"})
 

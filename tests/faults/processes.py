@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tests.faults.databases import PROJECT, ROOT
 from tests.faults.timing import mono, wait_for
 
 STOP_SECONDS = 25.0
+LIMITED = (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE)
 
 
 def environment(folder: Path, url: str, index: int, options: Mapping[str, Any]) -> dict[str, str]:
@@ -37,7 +39,7 @@ def environment(folder: Path, url: str, index: int, options: Mapping[str, Any]) 
 
 @dataclass(slots=True)
 class Runner:
-    """A place for one `manage.py run_scheduler`, in which one process follows another."""
+    """A place for one scheduler, in which one process follows another."""
 
     index: int
     folder: Path
@@ -49,6 +51,8 @@ class Runner:
     frozen: set[int] = field(default_factory=set)
     ended: list[tuple[int, int]] = field(default_factory=list)
     """Pid and exit code of the processes that ended without our asking."""
+    command: list[str] = field(default_factory=lambda: ["manage.py", "run_scheduler"])
+    """What Python runs here."""
     wanted: bool = True
     """Whether the supervisor shall start it again."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -81,7 +85,7 @@ class Runner:
         env = environment(self.folder, self.url, self.index, self.options)
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "manage.py", "run_scheduler"], cwd=PROJECT, env=env, stdout=output, stderr=output,
+                [sys.executable, *self.command], cwd=PROJECT, env=env, stdout=output, stderr=output,
                 start_new_session=True,
             )  # fmt: skip
 
@@ -90,9 +94,10 @@ class Runner:
 
     def kill(self) -> None:
         """SIGKILL; a process that is gone already stays as it is."""
-        if self.is_alive():
-            self.dead.setdefault(self.pid, mono())
-            self._send(signal.SIGKILL)
+        with self._lock:
+            if self.is_alive():
+                self.dead.setdefault(self.pid, mono())
+                self._send(signal.SIGKILL)
 
     def freeze(self) -> None:
         if self.is_alive():
@@ -155,6 +160,21 @@ class Runner:
         """Take back whatever it was steered by."""
         for name in ("point", "offset", "no-threads"):
             (self.folder / f"{name}-{self.index}").unlink(missing_ok=True)
+        self.unlimit()
+
+    def limit(self, what: int, most: int) -> None:
+        """Let the process have no more of something, one of `resource.RLIMIT_…`."""
+        if self.is_alive():
+            with suppress(ProcessLookupError):
+                resource.prlimit(self.pid, what, (most, resource.prlimit(self.pid, what)[1]))
+
+    def unlimit(self) -> None:
+        """Give the process back all that it may have."""
+        for what in LIMITED:
+            if self.is_alive():
+                with suppress(ProcessLookupError):
+                    most = resource.prlimit(self.pid, what)[1]
+                    resource.prlimit(self.pid, what, (most, most))
 
     def tail(self, lines: int = 15) -> str:
         """Return the end of what it printed."""

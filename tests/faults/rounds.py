@@ -15,7 +15,7 @@ from typing import Any
 from tests.faults.checker import Violation, judge
 from tests.faults.checker.holding import WITHIN
 from tests.faults.databases import Database
-from tests.faults.evidence import Evidence, Line, Sample, read_journal
+from tests.faults.evidence import Evidence, Journal, Line, Sample, Stop
 from tests.faults.jobs import IN_A_PROCESS, POISON, STEADY, Spec
 from tests.faults.processes import Runner
 from tests.faults.proxy import Proxy
@@ -26,6 +26,9 @@ WARM_SECONDS = 40.0
 QUIET_SECONDS = 5.0
 SUPERVISOR_LOOK = 0.05
 POISON_AFTER = 12.0
+STRIKE_SECONDS = 120.0
+CROWD = 10_000
+CROWD_AFTER = 25.0
 
 Fault = Callable[["Round", random.Random], None]
 
@@ -56,8 +59,17 @@ class Round:
     clock_moved: bool = False
     poison_at: float = 0.0
     """When the poison is due, in seconds since 1970."""
-    removed: set[str] = field(default_factory=set)
-    burst: int = 0
+    crowd: int = 0
+    """How many jobs are due at one instant."""
+    crowd_at: float = 0.0
+    off_plan: set[str] = field(default_factory=set)
+    stops: list[Stop] = field(default_factory=list)
+    resets: list[tuple[str, float]] = field(default_factory=list)
+    guests: list[Runner] = field(default_factory=list)
+    """Processes that take part for a while only."""
+    code: threading.Lock = field(default_factory=threading.Lock)
+    """Held by the fault that changes which tasks processes have."""
+    _journal: Journal | None = None
     problems: list[str] = field(default_factory=list)
     """Processes that did not stop as they should during the faults."""
     used: Counter[str] = field(default_factory=Counter)
@@ -69,7 +81,8 @@ class Round:
         return self.proxies[runner.index]
 
     def lines(self) -> list[Line]:
-        return read_journal(self.folder / "journal.jsonl")
+        self._journal = self._journal or Journal(self.folder / "journal.jsonl")
+        return self._journal.lines()
 
     def started_since(self, at: float) -> set[str]:
         return {line.job for line in self.lines() if line.event == "start" and line.mono > at}
@@ -86,11 +99,15 @@ def run_round(
     mutant: str = "",
     apart: bool = False,
     poison: bool = False,
+    crowd: bool = False,
+    runners: int = RUNNERS,
 ) -> Outcome:
     """Run one round and judge it."""
-    with prepared(database, seed, mutant=mutant, apart=apart) as rig:
+    with prepared(database, seed, mutant=mutant, apart=apart, runners=runners) as rig:
         if poison:
             _poison(rig)
+        if crowd:
+            _crowd(rig)
         began = mono()
         for runner in rig.runners:
             runner.start()
@@ -117,6 +134,14 @@ def _poison(rig: Round) -> None:
         runner.options["order"] |= {"poison": sorted(POISON), "at": at}
 
 
+def _crowd(rig: Round) -> None:
+    """Have very many jobs registered, all due at one instant when the round is under way."""
+    rig.crowd, rig.crowd_at = CROWD, wall() + CROWD_AFTER
+    at = datetime.fromtimestamp(rig.crowd_at, UTC).isoformat()
+    for runner in rig.runners:
+        runner.options["order"] |= {"burst": CROWD, "burst_at": at}
+
+
 @contextmanager
 def prepared(
     database: Database, seed: str, *, mutant: str = "", apart: bool = False, order: dict[str, Any] | None = None,
@@ -141,7 +166,7 @@ def prepared(
     try:
         yield rig
     finally:
-        for runner in rig.runners:
+        for runner in (*rig.runners, *rig.guests):
             runner.destroy()
         for proxy in rig.proxies:
             proxy.close()
@@ -187,7 +212,7 @@ def _strike(rig: Round, faults: Sequence[Fault]) -> None:
         thread.start()
         pause(rig.rng.uniform(0.2, 1.5))
     for thread in threads:
-        thread.join(60)
+        thread.join(STRIKE_SECONDS)
 
 
 def _heal(rig: Round) -> float:
@@ -250,9 +275,11 @@ def _evidence(rig: Round, earlier: list[Sample], quiet: Sample, healed: float, u
         frozen=frozen,
         healed=healed,
         clock_moved=rig.clock_moved,
-        removed=rig.removed,
+        off_plan=rig.off_plan,
+        stops=rig.stops,
+        resets=rig.resets,
+        notices_may_be_lost=bool(rig.database.port or dead or frozen),
         early=_early(rig),
-        burst=rig.burst,
         unclean=rig.problems
         + unclean
         + [f"process {pid} ended by itself with exit code {code}" for pid, code in crashed],

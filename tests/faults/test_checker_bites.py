@@ -2,93 +2,27 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from tests.faults.checker import judge
-from tests.faults.evidence import Evidence, JobRow, Line, Row, Sample
-from tests.faults.jobs import GROUP, Spec
-
-T0 = datetime(2026, 1, 1, tzinfo=UTC)
-SHIFT = T0.timestamp()
-"""The monotonic clock of these tests begins at T0."""
-SPECS = {
-    "a": Spec(name="a", interval=1),
-    "b": Spec(name="b", interval=1, group=GROUP),
-    "c": Spec(name="c", interval=1, group=GROUP, body="counts"),
-    "child": Spec(name="child", parents=("a",)),
-}
-NOBODY, SOMEBODY = "", "an instance"
-
-
-def at(seconds: float) -> datetime:
-    return T0 + timedelta(seconds=seconds)
-
-
-def row(pk: int, job: str, slot: float, token: int, **changes: object) -> Row:
-    """Return the row of a run that took a tenth of a second."""
-    values = {
-        "id": pk, "job": job, "slot": at(slot), "attempt": 1, "trigger": "schedule", "status": "succeeded",
-        "token": token, "instance": SOMEBODY, "due_at": None, "started_at": at(slot), "finished_at": at(slot + 0.1),
-        "coalesced": 0, "coalesced_from": None, "reason": "", "note": "",
-    }  # fmt: skip
-    return Row(**{**values, **changes})  # type: ignore[arg-type]
-
-
-def job(name: str, *, successes: int, token: int, next_run_at: datetime | None, **changes: object) -> JobRow:
-    values = {
-        "name": name, "anchor_at": T0, "next_run_at": next_run_at, "next_start_at": next_run_at, "token": token,
-        "active_runs": 0, "successes": successes, "failures": 0, "timeouts": 0, "losses": 0, "cancellations": 0,
-        "skips": 0, "misses": 0, "state": {"n": successes}, "orphaned_at": None, "problem": "",
-    }  # fmt: skip
-    return JobRow(**{**values, **changes})  # type: ignore[arg-type]
-
-
-def lines_of(one: Row, delay: float = 0.0) -> list[Line]:
-    """Return what the body of a run wrote."""
-    begin = (one.slot - T0).total_seconds() + delay
-    common = {"runner": 1, "job": one.job, "slot": one.slot, "attempt": one.attempt, "token": one.token}
-    return [
-        Line(event=event, mono=moment, wall=SHIFT + moment, seen=SHIFT + moment, **common)  # type: ignore[arg-type]
-        for event, moment in (("start", begin + 0.01), ("end", begin + 0.09))
-    ]
-
-
-def sound() -> Evidence:
-    """Return the evidence of a round in which all is well."""
-    rows, lines = [], []
-    for second in (1, 2, 3):
-        begin = 10 * second
-        found = [row(begin, "a", second, second), row(begin + 1, "b", second + 0.2, second)]
-        found += [row(begin + 2, "c", second + 0.4, second), row(begin + 3, "child", second + 0.1, second)]
-        rows += found
-        lines += [line for one in found for line in lines_of(one)]
-    jobs = [
-        job("a", successes=3, token=3, next_run_at=at(4)),
-        job("b", successes=3, token=3, next_run_at=at(4.2), anchor_at=at(0.2)),
-        job("c", successes=3, token=3, next_run_at=at(4.4), anchor_at=at(0.4)),
-        job("child", successes=3, token=3, next_run_at=None, anchor_at=T0),
-    ]
-    last = Sample(mono=20, wall=SHIFT + 20, rows=rows, jobs=jobs, instances={})
-    quiet = replace(
-        last, mono=19, wall=SHIFT + 19, rows=[*rows], jobs=[*jobs], instances={SOMEBODY: SHIFT + 18.9}
-    )  # fmt: skip
-    earlier = replace(last, mono=2.9, wall=SHIFT + 2.9, rows=rows[:8], instances={SOMEBODY: SHIFT + 2.5})
-    return Evidence(specs=SPECS, lines=sorted(lines, key=lambda line: line.mono), last=last, quiet=quiet,
-                    earlier=[earlier], healed=2.5)  # fmt: skip
-
-
-def change_row(evidence: Evidence, pk: int, **changes: object) -> None:
-    """Change a row in every sample."""
-    for sample in (*evidence.earlier, evidence.quiet, evidence.last):
-        assert sample is not None
-        sample.rows[:] = [replace(one, **changes) if one.id == pk else one for one in sample.rows]  # type: ignore[arg-type]
-
-
-def change_job(evidence: Evidence, name: str, **changes: object) -> None:
-    jobs = evidence.last.jobs
-    jobs[:] = [replace(one, **changes) if one.name == name else one for one in jobs]  # type: ignore[arg-type]
+from tests.faults.checker.model import model_of
+from tests.faults.evidence import Evidence, Stop
+from tests.faults.sound import (
+    SHIFT,
+    SOMEBODY,
+    SPECS,
+    at,
+    change_job,
+    change_options,
+    change_row,
+    job,
+    lines_of,
+    move_lines,
+    row,
+    sound,
+)
 
 
 def two_rows_for_one_attempt(evidence: Evidence) -> None:
@@ -110,11 +44,13 @@ def a_killed_process_that_still_counts(evidence: Evidence) -> None:
 
 
 def a_slot_nobody_decided(evidence: Evidence) -> None:
-    change_job(evidence, "a", next_run_at=at(5))
+    for sample in (evidence.quiet, evidence.last):
+        assert sample is not None
+        sample.jobs[:] = [replace(one, next_run_at=at(5)) if one.name == "a" else one for one in sample.jobs]
 
 
-def a_gap_between_slots(evidence: Evidence) -> None:
-    change_row(evidence, 22, coalesced_from=at(1.6), coalesced=1)
+def a_slot_decided_twice(evidence: Evidence) -> None:
+    change_row(evidence, 22, coalesced_from=at(1.4), coalesced=1)
 
 
 def a_start_before_its_slot(evidence: Evidence) -> None:
@@ -151,7 +87,7 @@ def held_by_a_dead_instance(evidence: Evidence) -> None:
 def claimed_and_never_started(evidence: Evidence) -> None:
     quiet = evidence.quiet
     assert quiet is not None
-    quiet.rows.append(row(98, "a", 3.5, 9, status="running", due_at=at(3.5)))
+    quiet.rows.append(row(98, "a", 4, 9, status="running", due_at=at(4)))
     quiet.jobs[:] = [replace(one, active_runs=1) if one.name == "a" else one for one in quiet.jobs]
 
 
@@ -200,12 +136,112 @@ def a_success_without_an_end(evidence: Evidence) -> None:
     evidence.lines[:] = [line for line in evidence.lines if (line.job, line.token, line.event) != ("child", 3, "end")]
 
 
+def a_plan_that_leaves_a_slot_out(evidence: Evidence) -> None:
+    jobs = evidence.earlier[0].jobs
+    jobs[:] = [replace(one, next_run_at=at(9)) if one.name == "a" else one for one in jobs]
+
+
+def a_plan_long_after_the_end(evidence: Evidence) -> None:
+    change_job(evidence, "from-end", next_run_at=at(9))
+
+
+def two_catch_ups_of_one_outage(evidence: Evidence) -> None:
+    second = row(96, "caught", 4, 2)
+    evidence.last.rows.append(second)
+    evidence.lines += lines_of(second, delay=1.7)
+    change_job(evidence, "caught", successes=2, token=2, next_run_at=at(5))
+
+
+def an_attempt_left_out(evidence: Evidence) -> None:
+    change_row(evidence, 41, attempt=3)
+    evidence.lines[:] = [replace(line, attempt=3) if line.attempt == 2 else line for line in evidence.lines]
+
+
+def an_attempt_too_many(evidence: Evidence) -> None:
+    change_options(evidence, "tries", retries=0)
+
+
+def an_attempt_after_success(evidence: Evidence) -> None:
+    change_row(evidence, 40, status="succeeded")
+    change_job(evidence, "tries", successes=2, failures=0)
+    evidence.lines[:] = [
+        replace(line, event="end") if (line.job, line.event) == ("tries", "fail") else line for line in evidence.lines
+    ]
+
+
+def an_attempt_within_the_backoff(evidence: Evidence) -> None:
+    move_lines(evidence, "tries", 2, -0.4)
+
+
+def a_slot_within_the_backoff(evidence: Evidence) -> None:
+    change_options(evidence, "breaks", backoff=[1.5])
+
+
+def a_start_after_a_pause(evidence: Evidence) -> None:
+    evidence.stops.append(Stop(job="a", token=1, since=1.5, until=2.5))
+
+
+def broken_later_than_allowed(evidence: Evidence) -> None:
+    change_options(evidence, "breaks", breaker_threshold=1)
+
+
+def not_broken_although_it_fails(evidence: Evidence) -> None:
+    change_job(evidence, "breaks", broken_at=None)
+
+
+def broken_and_nobody_was_told(evidence: Evidence) -> None:
+    evidence.lines[:] = [line for line in evidence.lines if line.event != "broken"]
+
+
+def told_twice(evidence: Evidence) -> None:
+    (notice,) = (line for line in evidence.lines if line.event == "broken")
+    evidence.lines.append(replace(notice, mono=2.4))
+
+
+def a_start_although_broken(evidence: Evidence) -> None:
+    evidence.lines[:] = [
+        replace(line, mono=1.2, token=1) if line.event == "broken" else line for line in evidence.lines
+    ]
+
+
+def more_children_than_parents_after_a_clock_step(evidence: Evidence) -> None:
+    evidence.clock_moved = True
+    evidence.early = float("inf")
+    move_lines(evidence, "child", 3, -0.5)
+
+
+def an_instant_that_is_no_slot(evidence: Evidence) -> None:
+    change_row(evidence, 45, slot=at(3))
+    evidence.lines[:] = [replace(line, slot=at(3)) if line.job == "cron" else line for line in evidence.lines]
+    move_lines(evidence, "cron", 1, 1)
+    change_job(evidence, "cron", next_run_at=at(5))
+
+
+def a_nightly_slot_in_the_second_pass(evidence: Evidence) -> None:
+    evidence.clock_moved = True
+    change_job(evidence, "nightly", next_run_at=datetime(2026, 10, 25, 1, 30, tzinfo=UTC))
+
+
+def a_plan_that_moved_without_a_slot(evidence: Evidence) -> None:
+    quiet = evidence.quiet
+    assert quiet is not None
+    quiet.jobs[:] = [replace(one, next_run_at=at(3)) if one.name == "a" else one for one in quiet.jobs]
+
+
+def test_the_first_pass_is_a_slot_of_the_model_and_the_second_is_not() -> None:
+    nightly = model_of(SPECS["nightly"], job("nightly", successes=0, token=0, next_run_at=None))
+    assert nightly is not None
+    first, second = datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
+    assert [nightly.includes(first), nightly.includes(second)] == [True, False]
+    assert nightly.next_after(first) == datetime(2026, 10, 26, 1, 30, tzinfo=UTC)
+
+
 DEFECTS: list[tuple[Callable[[Evidence], None], str]] = [
     (two_rows_for_one_attempt, "I1"),
     (two_runs_at_once, "I2"),
     (a_killed_process_that_still_counts, "I2"),
     (a_slot_nobody_decided, "I3"),
-    (a_gap_between_slots, "I3"),
+    (a_slot_decided_twice, "I3"),
     (a_start_before_its_slot, "I4"),
     (one_token_twice, "I5"),
     (tokens_out_of_order, "I5"),
@@ -213,15 +249,33 @@ DEFECTS: list[tuple[Callable[[Evidence], None], str]] = [
     (held_by_a_dead_instance, "I7"),
     (claimed_and_never_started, "I7"),
     (a_plan_in_the_past, "I8"),
+    (a_plan_that_leaves_a_slot_out, "I9"),
+    (a_plan_long_after_the_end, "I9"),
+    (two_catch_ups_of_one_outage, "I10"),
+    (an_attempt_left_out, "I11"),
+    (an_attempt_too_many, "I11"),
+    (an_attempt_after_success, "I11"),
+    (an_attempt_within_the_backoff, "I11"),
+    (a_slot_within_the_backoff, "I11"),
     (a_counter_that_is_wrong, "I12"),
     (a_state_that_lost_a_count, "I12"),
+    (a_start_after_a_pause, "I13"),
+    (broken_later_than_allowed, "I14"),
+    (not_broken_although_it_fails, "I14"),
+    (broken_and_nobody_was_told, "I14"),
+    (told_twice, "I14"),
+    (a_start_although_broken, "I14"),
     (two_of_a_group_at_once, "I15"),
     (a_child_without_its_parent, "I16"),
+    (more_children_than_parents_after_a_clock_step, "I16"),
     (work_that_does_not_go_on, "I17"),
     (an_instance_that_is_left, "I18"),
     (a_process_that_did_not_stop, "I18"),
     (a_start_without_a_row, "I19"),
     (a_success_without_an_end, "I19"),
+    (an_instant_that_is_no_slot, "I21"),
+    (a_nightly_slot_in_the_second_pass, "I21"),
+    (a_plan_that_moved_without_a_slot, "I21"),
 ]
 
 

@@ -21,6 +21,6 @@ def test_every_promise_is_kept_under_faults(kind: str, faults: list[str]) -> Non
     if not answers(kind):
         pytest.skip(f"no {kind} server answers on 127.0.0.1, or its driver is missing")
     with fresh(kind) as database:
-        outcome = run_round(database, "in the tests", [catalogue(kind)[name] for name in faults])
+        outcome = run_round(database, "in the tests", [catalogue(database)[name] for name in faults])
     assert not outcome.violations, "\n".join(map(str, outcome.violations)) + "\n" + outcome.logs
     assert sum(outcome.used.values()) >= 1, "no fault struck"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from tests.faults.evidence import Evidence
 
-from . import counters, holding, overlap, slots, testimony, tokens
+from . import attempts, counters, holding, overlap, plans, slots, stops, testimony, tokens
 from .base import Violation
 
 Rule = Callable[[Evidence], Iterable[Violation]]
@@ -18,12 +18,19 @@ RULES: tuple[Rule, ...] = (
     tokens.terminal_stays,
     holding.nothing_held_by_the_dead,
     slots.next_is_later,
+    plans.never_later,
+    plans.one_catch_up,
+    attempts.as_often_as_allowed,
+    attempts.not_before_the_backoff,
     counters.equal_rows,
+    stops.nothing_starts,
+    stops.broken_once,
     overlap.group_limit,
     testimony.after_parents,
     holding.runs_again,
     holding.clean_stop,
     testimony.agrees,
+    plans.slots_of_the_schedule,
 )
 
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from tests.faults.evidence import RUN_EVENTS, Evidence, Line, Row
+from tests.faults.evidence import RUN_EVENTS, Evidence, Line, Row, Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,11 @@ def rows_by_job(evidence: Evidence) -> dict[str, list[Row]]:
     for row in sorted(evidence.last.rows, key=lambda row: (row.job, row.slot, row.attempt)):
         found[row.job].append(row)
     return found
+
+
+def samples(evidence: Evidence) -> list[Sample]:
+    """Return all looks at the database, oldest first."""
+    return [*evidence.earlier, *([evidence.quiet] if evidence.quiet else []), evidence.last]
 
 
 def starts(evidence: Evidence) -> list[Line]:

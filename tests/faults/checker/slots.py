@@ -9,6 +9,8 @@ from tests.faults.evidence import Evidence, JobRow, Row
 
 from .base import Violation, rows_by_job
 
+Span = tuple[datetime, datetime, int]
+
 
 def unique_rows(evidence: Evidence) -> Iterator[Violation]:
     """I1: one (job, slot, attempt), at most one row."""
@@ -24,16 +26,17 @@ def every_slot_decided(evidence: Evidence) -> Iterator[Violation]:
     rows = rows_by_job(evidence)
     for job in evidence.last.jobs:
         spec = evidence.specs.get(job.name)
-        if spec is not None and spec.has_grid and job.name not in evidence.removed:
-            yield from _follow_grid(job, rows.get(job.name, []), timedelta(seconds=spec.interval or 0))
+        if spec is not None and spec.has_grid and job.name not in evidence.off_plan:
+            spans = sorted(_spans(rows.get(job.name, [])))
+            if job.anchor_at is not None and not spec.cron:  # a cron grid is older than its job
+                spans.insert(0, (job.anchor_at, job.anchor_at, 0))
+            yield from _follow_grid(job, spans, timedelta(seconds=spec.interval or 0))
 
 
-def _follow_grid(job: JobRow, rows: list[Row], step: timedelta) -> Iterator[Violation]:
-    if job.anchor_at is None:
-        yield Violation("I3", f"{job.name} has no anchor")
+def _follow_grid(job: JobRow, spans: list[Span], step: timedelta) -> Iterator[Violation]:
+    if not spans:
+        yield Violation("I3", f"{job.name} has neither an anchor nor a run")
         return
-    spans = sorted(_spans(rows))
-    spans.insert(0, (job.anchor_at, job.anchor_at, 0))
     for (_, last, _), (first, newest, count) in pairwise(spans):
         if first != last + step:
             word = "twice" if first <= last else "by no row"
@@ -45,7 +48,7 @@ def _follow_grid(job: JobRow, rows: list[Row], step: timedelta) -> Iterator[Viol
         yield Violation("I3", f"{job.name}: the last slot decided is {spans[-1][1]}, the next planned {planned}")
 
 
-def _spans(rows: list[Row]) -> list[tuple[datetime, datetime, int]]:
+def _spans(rows: list[Row]) -> list[Span]:
     """Return the slots that rows stand for: oldest, newest, how many. Further attempts stand for no further slot."""
     first_attempts = {row.slot: row for row in reversed(rows)}
     return [(row.coalesced_from or row.slot, row.slot, row.coalesced + 1) for row in first_attempts.values()]

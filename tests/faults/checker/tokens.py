@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from tests.faults.evidence import Evidence, Line, Row
 
-from .base import Violation, starts
+from .base import Violation, samples, starts
 
 NO_RUN = ("skipped", "missed", "pending")
 
@@ -42,7 +42,7 @@ def _is_serial(evidence: Evidence, job: str) -> bool:
 def terminal_stays(evidence: Evidence) -> Iterator[Violation]:
     """I6: a row that is over never changes its verdict."""
     over: dict[int, Row] = {}
-    for sample in [*evidence.earlier, *([evidence.quiet] if evidence.quiet else []), evidence.last]:
+    for sample in samples(evidence):
         rows = {row.id: row for row in sample.rows}
         for pk, before in over.items():
             now = rows.get(pk)

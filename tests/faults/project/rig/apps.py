@@ -10,8 +10,11 @@ class RigConfig(AppConfig):
     label = "rig"
 
     def ready(self) -> None:
-        from . import failpoints, faketime, mutants
+        from scheduler.signals import job_broken
 
+        from . import failpoints, faketime, journal, mutants
+
+        job_broken.connect(journal.tell_when_broken)
         faketime.install()
         failpoints.install()
         mutants.install(os.environ.get("FAULTS_MUTANT", ""))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from scheduler.clock import SystemClock
 
-PATH = Path(os.environ["FAULTS_FOLDER"]) / f"offset-{os.environ.get('FAULTS_INDEX', 'none')}"
+WHOSE = os.environ.get("FAULTS_CLOCK") or os.environ.get("FAULTS_INDEX", "none")
+PATH = Path(os.environ["FAULTS_FOLDER"]) / f"offset-{WHOSE}"
 
 
 def offset() -> float:

@@ -1,11 +1,17 @@
-"""Mutants: one safety of the app switched off, to see that the suite notices. Run by hand: `--mutant NAME`."""
+"""Mutants: one safety of the app switched off, to see that the suite notices. By hand: `--mutant NAME`."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.db.models import UniqueConstraint
 
 from scheduler.engine import claim, finish
 from scheduler.engine.outcome import Settled
+from scheduler.policy import misfire
 from scheduler.runtime import dispatcher
+from scheduler.schedules import timeline
 
 
 def install(name: str) -> None:
@@ -44,6 +50,26 @@ def _no_condition_no_lock() -> None:
     claim.locked = lambda rows, **_: rows
 
 
+def _no_unique_slots() -> None:
+    """The table of runs is made without its constraint (at `migrate`)."""
+    UniqueConstraint.constraint_sql = lambda *_: None  # type: ignore[assignment, method-assign]
+
+
+def _no_first_pass_rule() -> None:
+    """A fixed time that comes twice is served when it comes for the second time."""
+    offsets_of = timeline.instant_of.__globals__["offsets_of"]
+
+    def second_pass(zone: ZoneInfo, wall: datetime) -> datetime:
+        return wall - offsets_of(zone, wall)[1]
+
+    timeline.instant_of = second_pass
+
+
+def _no_coalescing() -> None:
+    """Slots that were missed are run one by one."""
+    misfire.latest_slot = lambda schedule, slot, now: slot
+
+
 def _unconditional(module: Any, *dropped: str) -> None:
     real: Callable[..., None] = module.update_rows
 
@@ -60,4 +86,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "version": _no_version,
     "rescue": _no_rescue,
     "lock": _no_condition_no_lock,
+    "unique": _no_unique_slots,
+    "first-pass": _no_first_pass_rule,
+    "coalescing": _no_coalescing,
 }

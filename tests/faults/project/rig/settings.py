@@ -9,6 +9,7 @@ env = environ.Env()
 
 FOLDER = Path(os.environ["FAULTS_FOLDER"])
 os.environ.setdefault("FAULTS_RUNNER", str(os.getpid()))  # also in the children of the process executor
+os.register_at_fork(after_in_child=lambda: os.environ.update(FAULTS_RUNNER=str(os.getpid())))  # workers of a server
 
 SECRET_KEY = "tests only"
 DEBUG = False
@@ -25,6 +26,7 @@ if "FAULTS_KEEP_CONNECTIONS" in os.environ:
     DATABASES["default"] |= {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 ROOT_URLCONF = "rig.urls"
+WSGI_APPLICATION = "rig.wsgi.application"
 
 SCHEDULER_HEARTBEAT_SECONDS = env.float("FAULTS_HEARTBEAT", 0.5)
 SCHEDULER_INSTANCE_TTL_SECONDS = env.float("FAULTS_TTL", 4.0)

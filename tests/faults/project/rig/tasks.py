@@ -8,7 +8,7 @@ from datetime import datetime
 from threading import Event
 from typing import Any
 
-from scheduler import AfterJobs, Every, Once, current_run, register
+from scheduler import AfterJobs, Cron, DailyAt, Every, Once, current_run, register
 from scheduler.models import Group
 from tests.faults import jobs
 
@@ -119,6 +119,11 @@ BODIES = {
 def schedule_of(spec: jobs.Spec) -> Any:
     if spec.parents:
         return AfterJobs(*spec.parents)
+    if spec.cron:
+        return Cron(spec.cron)
+    if spec.nightly:
+        hour, minute, timezone = spec.nightly
+        return DailyAt(hour=hour, minute=minute, timezone=timezone)
     return Every(seconds=spec.interval or 0, jitter=spec.jitter, from_completion=spec.from_completion)
 
 
@@ -134,8 +139,9 @@ def load(order: dict[str, Any]) -> None:
     at = datetime.fromisoformat(order["at"]) if "at" in order else None
     for name in order.get("poison", ()):
         register(name, schedule=Once(at), breaker_threshold=None, **jobs.POISON[name])(poison.TASKS[name])
+    at = datetime.fromisoformat(order["burst_at"]) if "burst_at" in order else at
     for number in range(order.get("burst", 0)):
-        register(f"burst-{number:03}", schedule=Once(at), breaker_threshold=None)(plain(0.0))
+        register(f"burst-{number:05}", schedule=Once(at), breaker_threshold=None)(plain(0.0))
     for name, options in order.get("jobs", {}).items():
         seconds, body = options.pop("seconds", 0.0), options.pop("body", "plain")
         register(name, **options)(BODIES[body](seconds))

@@ -1,0 +1,29 @@
+"""The suite bites: with one safety of the app switched off, a round that is made for it breaks a promise."""
+
+import pytest
+
+from tests.faults.databases import answers, fresh
+from tests.faults.faults import catalogue
+from tests.faults.rounds import run_round
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+
+MUTANTS = [
+    ("token", "sqlite", ["freeze"], {"I2", "I6", "I19"}),
+    ("version", "sqlite", ["rolling"], {"I2", "I3", "I7", "I12"}),
+    pytest.param("lock", "postgresql", ["kill"], {"I2", "I3", "I5"}, marks=pytest.mark.postgresql),
+    ("rescue", "sqlite", ["kill"], {"I7", "I17"}),
+    ("unique", "sqlite", ["old-plan"], {"I1"}),
+    ("first-pass", "sqlite", ["autumn"], {"I21"}),
+    ("coalescing", "sqlite", ["lock"], {"I10"}),
+]
+
+
+@pytest.mark.parametrize(("mutant", "kind", "faults", "broken"), MUTANTS)
+def test_a_round_fails_without_one_safety(mutant: str, kind: str, faults: list[str], broken: set[str]) -> None:
+    if not answers(kind):
+        pytest.skip(f"no {kind} server answers on 127.0.0.1, or its driver is missing")
+    with fresh(kind, mutant=mutant) as database:
+        outcome = run_round(database, "mutants", [catalogue(database)[name] for name in faults], mutant=mutant)
+    found = {violation.invariant for violation in outcome.violations}
+    assert broken & found, f"{mutant} was not noticed; broken: {sorted(found)}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any
 
 from django.conf import settings
@@ -10,6 +11,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from scheduler.conf import SETTINGS
 from scheduler.exceptions import ConfigurationError
 from scheduler.registry import registry
+from scheduler.schedules import AfterJobs, Schedule
 
 DISTRIBUTION = "django-inprocess-scheduler"
 
@@ -83,3 +85,30 @@ def check_lease(app_configs: Any, **_: Any) -> list[CheckMessage]:
             id="scheduler.E003",
         )
     ]
+
+
+@register(Tags.compatibility)
+def check_lock(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """E004: the lock needs redis-py. W003: a schedule whose slots the hosts that share a lock cannot agree on."""
+    try:
+        if not SETTINGS["SCHEDULER_LOCK_URL"].__get__(None):
+            return []
+    except ConfigurationError:
+        return []
+    found: list[CheckMessage] = []
+    if find_spec("redis") is None:
+        hint = f'pip install "{DISTRIBUTION}[redis]"; without it the scheduler does not start.'
+        found.append(Error("SCHEDULER_LOCK_URL is set and redis-py is not installed.", hint=hint, id="scheduler.E004"))
+    for task in registry:
+        if why := _why_not_shared(task.schedule):
+            hint = "See docs/how-to/several-hosts-without-a-shared-database.md."
+            found.append(Warning(f"{task.name!r} {why}", hint=hint, id="scheduler.W003"))
+    return found
+
+
+def _why_not_shared(schedule: Schedule) -> str:
+    if schedule.from_completion:
+        return "counts from the end of its last run, which differs from host to host: every host will run it."
+    if isinstance(schedule, AfterJobs) and len(schedule.jobs) > 1:
+        return "waits for several jobs, which may run on different hosts: then no host will run it."
+    return ""

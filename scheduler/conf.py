@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast
+from urllib.parse import urlsplit
 
 from django.conf import settings as django_settings
 
@@ -59,6 +60,21 @@ def text(default: str, meaning: str) -> Setting[str]:
     return Setting(default, meaning, rule=lambda value: isinstance(value, str), must="a string")
 
 
+def redis_url(default: str, meaning: str) -> Setting[str]:
+    return Setting(default, meaning, rule=_is_redis_url, must='empty, or a URL such as "redis://host:6379/0"')
+
+
+def _is_redis_url(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        url = urlsplit(value)
+        named = url.path if url.scheme == "unix" else url.hostname and url.port != 0
+    except ValueError:
+        return False
+    return not value or (url.scheme in ("redis", "rediss", "unix") and bool(named))
+
+
 def names(default: Sequence[str], meaning: str) -> Setting[Sequence[str]]:
     return Setting(
         default,
@@ -100,6 +116,9 @@ class Conf:
     RETENTION_FAILED_DAYS = count(180, "Days the run log keeps failures; 0: for ever.", least=0, most=36_500)
     RETENTION_RUNS = count(
         10_000, "Rows the run log keeps of each job and outcome; 0: all of them.", least=0, most=100_000_000
+    )
+    LOCK_URL = redis_url(
+        "", "The Redis by which hosts with databases of their own agree on who runs a slot; empty: no lock is asked."
     )
     HEALTH_TOKEN = text("", "Requests with this bearer token see the details of the health view, as staff do.")
 

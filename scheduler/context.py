@@ -64,6 +64,8 @@ class RunContext:
     attempt: int
     trigger: str
     fencing_token: int
+    lock_fence: int | None = None
+    """Grows with each run of the job on any host that shares SCHEDULER_LOCK_URL; None where no lock was taken."""
     last_run_at: datetime | None = None
     state: dict[str, Any] = field(default_factory=dict)
     """Kept between the runs of a job (JSON, at most 64 KB), saved when the run ends, whatever the outcome."""

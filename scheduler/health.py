@@ -79,6 +79,7 @@ def _here() -> dict[str, Any]:
         here["unwritten_ends"] = runner.recorder.pending()
         here["zombies"] = runner.executor.zombies()
         here["refusal"] = runner.member.refusal
+        here["lock"] = runner.locks.trouble() if runner.locks is not None else ""
         here["clock_offset"] = runner.clock.offset.total_seconds()
     return here
 
@@ -137,6 +138,8 @@ def _problems(alive: list[dict[str, Any]], jobs: dict[str, Any], here: dict[str,
     ]
     if here.get("refusal"):
         found.append(here["refusal"])
+    if here.get("lock"):
+        found.append(f"the lock of slots cannot be asked: {here['lock']}")
     workers = here.get("workers")
     if workers and here["zombies"] >= len(workers):
         found.append("every worker of this process is held by a run that is over its time")

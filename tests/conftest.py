@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["scheduler.testing"]
+pytest_plugins = ["scheduler.testing", "tests.redis_server"]
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK_FLOORS = (ROOT / "tests" / "unit", ROOT / "tests" / "integration")

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from django.db.models import Max, Q
 
 from scheduler.engine.base import Engine
+from scheduler.engine.grid import beginning
 from scheduler.engine.plan import jitter_of, policy_of, schedule_of, set_next
 from scheduler.engine.write import locked, write_transaction
 from scheduler.exceptions import ConfigurationError
@@ -101,7 +102,7 @@ def _restart_grid(job: Job, schedule: Schedule, now: datetime) -> datetime | Non
     period = schedule.period
     if period is None or job.next_run_at is None or job.next_run_at <= now + period:
         return None
-    job.anchor_at = now
+    job.anchor_at = beginning(job, now)
     return now + period
 
 

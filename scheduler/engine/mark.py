@@ -43,5 +43,10 @@ def save_progress(engine: Engine, run: RunLog, log: str, progress: dict[str, Any
     return bool(_living(engine, run).update(log=log, progress=progress))
 
 
+def note(engine: Engine, run: RunLog, text: str) -> bool:
+    """Write a note on a run, whether it lives or has ended; False when its token is void."""
+    return bool(RunLog.objects.using(engine.using).filter(pk=run.pk, token=run.token).update(note=text))
+
+
 def _living(engine: Engine, run: RunLog) -> Any:
     return RunLog.objects.using(engine.using).filter(Q(pk=run.pk), token=run.token, due_at__isnull=False)

@@ -26,6 +26,8 @@ class Outcome:
     state: dict[str, Any] | None = None
     blameless: bool = False
     """Lost because its process was asked to stop: no fault of the task, and no attempt is spent."""
+    called: bool = True
+    """Whether the task was called at all: a run that was put off before that is not the last run of its job."""
 
     @property
     def failed(self) -> bool:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from django.conf import settings
 
 from scheduler.engine.dependencies import slot_after_parents
+from scheduler.engine.grid import beginning
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models import Job
 from scheduler.models.fields import Unreadable
@@ -50,7 +51,7 @@ def replan(job: Job, now: datetime) -> None:
         job.anchor_at = None
         return
     if job.anchor_at is None:
-        job.anchor_at = now
+        job.anchor_at = beginning(job, now)
     if job.orphaned_at or job.problem:
         return
     if job.paused_at:

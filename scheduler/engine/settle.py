@@ -55,7 +55,7 @@ def _close(run: RunLog, outcome: Outcome) -> None:
     run.status = outcome.status
     run.due_at = None
     run.started_at, run.finished_at = outcome.started_at, outcome.finished_at
-    if outcome.status == Status.SKIPPED:
+    if outcome.status == Status.SKIPPED or not outcome.called:
         run.started_at = None
     run.result, run.error, run.log = outcome.result, outcome.error, outcome.log
     run.totals, run.progress, run.reason = outcome.totals, outcome.progress, outcome.reason
@@ -67,6 +67,7 @@ def _count(run: RunLog, outcome: Outcome) -> None:
         setattr(job, counter, getattr(job, counter) + 1)
     if outcome.status == Status.SKIPPED:
         job.skips += run.coalesced  # skips are counted slot by slot
+    if outcome.status == Status.SKIPPED or not outcome.called:
         return
     job.last_run_at, job.last_finished_at = outcome.started_at, outcome.finished_at
     job.last_status = outcome.status

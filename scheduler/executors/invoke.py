@@ -173,7 +173,7 @@ def stopped(context: RunContext, started_at: datetime, clock: Clock) -> Outcome:
     if context.stop_reason not in ("shutdown", "lease"):
         reason = f"stopped when asked to: {context.stop_reason}"
         return _outcome(context, Status.CANCELLED, started_at, clock, reason=reason)
-    reason = "its process was stopped"
+    reason = "its process was stopped" if context.stop_reason == "shutdown" else "its lease was lost"
     error = f"Lost: {reason}."
     return _outcome(context, Status.LOST, started_at, clock, reason=reason, error=error, blameless=True)
 

@@ -27,6 +27,7 @@ CONTEXT_FIELDS = (
     "attempt",
     "trigger",
     "fencing_token",
+    "lock_fence",
     "last_run_at",
     "state",
 )

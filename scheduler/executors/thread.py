@@ -33,6 +33,7 @@ class ThreadExecutor:
     """Runs tasks in `workers` daemon threads, and `async def` tasks on one event loop.
 
     Workers wait for the start of the earliest run, so the latency of a start is one hand-off between threads.
+    `refusal`, if there is one, is asked at that start: a run it has an outcome for ends with it and is not carried out.
     """
 
     def __init__(
@@ -43,10 +44,12 @@ class ThreadExecutor:
         workers: int,
         freed: Callable[[], None] = lambda: None,
         may_start: Callable[[], bool] = lambda: True,
+        refusal: Callable[[Living], Outcome | None] | None = None,
     ) -> None:
         self._done = done
         self._freed = freed
         self._may_start = may_start
+        self._refusal = refusal
         self._clock = clock
         self._workers = workers
         self._changed = threading.Condition()
@@ -191,7 +194,9 @@ class ThreadExecutor:
 
     def _carried_out(self, living: Living) -> Living | None:
         """Carry out a run in this worker, or hand it to the event loop; returns it if it has ended."""
-        if living.holds_worker:
+        if self._refusal is not None and (refused := self._refused(living, self._refusal)):
+            self._end(living, refused)
+        elif living.holds_worker:
             self._end(living, self._called(living))
         elif reason := closed_gate(living.claimed):
             self._end(living, skipped_by_gate(living.claimed, living.context, reason, self._clock))
@@ -200,6 +205,13 @@ class ThreadExecutor:
             self._freed()  # the worker is free again although no run has ended
             return None
         return living
+
+    def _refused(self, living: Living, refusal: Callable[[Living], Outcome | None]) -> Outcome | None:
+        """Ask, in this worker, whether a claimed run may be carried out here; whoever cannot tell says no."""
+        try:
+            return refusal(living)
+        except BaseException as error:
+            return faulty(living.claimed, error, self._clock)
 
     def _called(self, living: Living) -> Outcome:
         """Call the task; whatever goes wrong around it (a logging handler that fails, say) ends the run, not us."""

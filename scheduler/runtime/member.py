@@ -10,6 +10,7 @@ from scheduler.engine import presence
 from scheduler.engine.base import Engine
 from scheduler.engine.clockstep import clock_moved_back, was_set_back
 from scheduler.engine.environment import foreign_environment
+from scheduler.engine.grid import share_grids
 from scheduler.engine.limits import ensure_groups
 from scheduler.engine.sync import sync
 from scheduler.models import Environment, Group, Instance, Job, RunLog
@@ -48,6 +49,8 @@ class Member:
         now, renewed = self._clock.now(), self._clock.monotonic()
         presence.join(self.engine, this_process(), now, started_by=self._started_by)
         synced = sync(self.engine, now)
+        if conf.LOCK_URL:
+            share_grids(self.engine)
         if was_set_back(self.engine, self._clock.now):
             clock_moved_back(self.engine, self._clock.now())
         self._good_until, self.joined = _lease_from(renewed), True

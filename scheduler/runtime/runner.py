@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from scheduler.clock import SYSTEM_CLOCK, Clock
 from scheduler.conf import conf
@@ -26,6 +27,9 @@ from scheduler.runtime.service import LONGEST_WAIT, Service
 from scheduler.runtime.watchdog import Watchdog
 from scheduler.signals import jobs_changed, runs_asked_to_stop
 
+if TYPE_CHECKING:
+    from scheduler.runtime.locking import SlotLocks
+
 logger = logging.getLogger("scheduler")
 
 LAST_WRITES = 5.0
@@ -41,8 +45,14 @@ class Runner:
         self.clock = DatabaseClock(clock)
         self.engine = Engine(registry=tasks, name=f"{process.host}:{process.pid}")
         self.member = Member(self.engine, self.clock, started_by)
+        self.locks = self._slot_locks() if conf.LOCK_URL else None
         self.executor = ThreadExecutor(
-            self._done, self.clock, workers=conf.MAX_WORKERS, freed=self._freed, may_start=self.member.may_claim
+            self._done,
+            self.clock,
+            workers=conf.MAX_WORKERS,
+            freed=self._freed,
+            may_start=self.member.may_claim,
+            refusal=None if self.locks is None else self.locks.refusal,
         )
         self.recorder = Recorder(self.engine, self._settled, self.clock.now)
         self.dispatcher = Dispatcher(self.engine, self.member, self.executor, self.clock)
@@ -51,10 +61,12 @@ class Runner:
         self.beating = Service("heartbeat", Heartbeat(self.member, self.executor).step, clock)
         self.monitoring = Service("monitor", Monitor(self.engine, self.executor, self.clock).step, clock)
         self.keeping = Service("housekeeper", Housekeeper(self.engine, self.member, self.clock).step, clock)
-        watched = [self.recording, self.beating, self.monitoring, self.keeping, self.dispatching]
-        self.watchdog = Watchdog(watched)
+        self.helping = [self.recording, self.beating, self.monitoring, self.keeping]
+        if self.locks is not None:
+            self.helping.append(Service("locks", self.locks.step, clock))
+        self.watchdog = Watchdog([*self.helping, self.dispatching])
         self.watching = Service("watchdog", self.watchdog.step, clock)
-        self.services = [*watched, self.watching]
+        self.services = [*self.watchdog.services, self.watching]
         self.stopping = False
         self.dispatcher.stop_when(lambda: self.stopping)
         self.dispatcher.adopt_unless(self.recorder.unwritten)
@@ -83,15 +95,22 @@ class Runner:
         jobs_changed.disconnect(dispatch_uid=id(self))
         runs_asked_to_stop.disconnect(dispatch_uid=id(self))
         self._finish_what_lives(conf.SHUTDOWN_SECONDS if seconds is None else seconds)
-        for service in (self.keeping, self.beating, self.monitoring, self.recording):
+        for service in self.helping:
             service.stop()
             service.join(LAST_WRITES)
+        if self.locks is not None:
+            self.locks.close()
         self.executor.close()
         logs.uninstall()
 
     def is_running(self) -> bool:
         """Return whether the runner was started and not stopped."""
         return not self.stopping and self.dispatching.is_alive()
+
+    def _slot_locks(self) -> "SlotLocks":
+        from scheduler.runtime.locking import slot_locks  # most projects need none of it
+
+        return slot_locks(self.engine, self.clock)
 
     def _finish_what_lives(self, seconds: float) -> None:
         deadline = self.clock.monotonic() + seconds
@@ -115,6 +134,8 @@ class Runner:
 
     def _done(self, claimed: Claimed, outcome: Outcome) -> None:
         self.recorder.put(claimed, outcome)
+        if self.locks is not None:
+            self.locks.end(claimed, outcome)
         if not (self.recorder.gathers and self.executor.is_pressed()):
             self.recording.wake()
 

@@ -5,7 +5,9 @@ from django.core.checks import run_checks
 from django.test import override_settings
 
 from scheduler import checks
-from scheduler.registry import registry
+from scheduler.registry import register, registry
+from scheduler.schedules import AfterJobs, Every
+from tests.factories import make_registry
 
 pytestmark = pytest.mark.django_db  # Django's own checks of JSON columns ask the database
 
@@ -56,3 +58,45 @@ def test_wrong_settings_are_one_error_each_and_no_traceback():
     with override_settings(SCHEDULER_HEARTBEAT_SECONDS="x", SCHEDULER_INSTANCE_TTL_SECONDS="y"):
         messages = [message for message in run_checks() if message.id == "scheduler.E001"]
     assert len(messages) == 2
+
+
+def test_E004_a_lock_without_redis_py(monkeypatch):
+    monkeypatch.setattr(checks, "find_spec", lambda name: None)
+    assert "scheduler.E004" not in found()
+    with override_settings(SCHEDULER_LOCK_URL="redis://localhost"):
+        message = found()["scheduler.E004"]
+    assert "redis-py is not installed" in message.msg
+    assert "django-inprocess-scheduler[redis]" in message.hint
+
+
+def test_E001_a_lock_url_that_is_none():
+    with override_settings(SCHEDULER_LOCK_URL="localhost:6379"):
+        assert "SCHEDULER_LOCK_URL is 'localhost:6379'; it must be" in found()["scheduler.E001"].msg
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://host", "rediss://:secret@host:6380/2?socket_timeout=5", "unix:///run/redis.sock"]
+)
+def test_a_lock_url_of_every_kind_is_fine(url):
+    with override_settings(SCHEDULER_LOCK_URL=url):
+        assert found() == {}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [
+        (Every(hours=1, from_completion=True), "every host will run it"),
+        (AfterJobs("extract", "load"), "no host will run it"),
+    ],
+)
+def test_W003_a_schedule_whose_slots_hosts_cannot_agree_on(schedule, words, monkeypatch):
+    tasks = make_registry("odd", schedule=schedule)
+    register("fine", schedule=AfterJobs("extract"), into=tasks)(lambda: None)
+    register("plain", schedule=Every(hours=1), into=tasks)(lambda: None)
+    monkeypatch.setattr(checks, "registry", tasks)
+    assert "scheduler.W003" not in found()
+    with override_settings(SCHEDULER_LOCK_URL="redis://localhost"):
+        messages = [message.msg for message in run_checks() if message.id == "scheduler.W003"]
+    assert len(messages) == 1
+    assert "'odd'" in messages[0]
+    assert words in messages[0]

@@ -23,6 +23,17 @@ WRONG = {
     "RETENTION_FAILED_DAYS": [-1, 1.5, None],
     "RETENTION_RUNS": [-1, "many"],
     "HEALTH_TOKEN": [None, 5],
+    "LOCK_URL": [
+        None,
+        5,
+        "localhost",
+        "localhost:6379",
+        "http://h",
+        "redis://",
+        "redis://h:x",
+        "redis://h:99999",
+        "unix://",
+    ],
 }
 """Values that each setting refuses (U1: a wrong setting is refused, not obeyed)."""
 

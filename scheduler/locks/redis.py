@@ -1,0 +1,88 @@
+"""The lock in Redis: one small hash a slot, which expires, and one counter a job. Scripts make each step atomic."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from redis import Redis, RedisError
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from scheduler.locks.base import Answer, Bid, LockUnavailable
+
+PREFIX = "scheduler:lock:"
+SECONDS_TO_ANSWER = 2.0
+"""A Redis that needs longer counts as away. `socket_timeout` and `socket_connect_timeout` in the URL change it."""
+
+TAKE = """
+local owner = redis.call('HGET', KEYS[1], 'owner')
+local free = not owner
+for i = 3, #ARGV do free = free or owner == ARGV[i] end
+if not free then return {0, redis.call('HGET', KEYS[1], 'host')} end
+local fence = redis.call('INCR', KEYS[2])
+redis.call('HSET', KEYS[1], 'owner', ARGV[3], 'host', ARGV[2], 'fence', fence)
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return {fence, ''}
+"""
+RENEW = """
+if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1
+"""
+
+
+class RedisLock:
+    """A `SlotLock`. Connects when it is first asked; a take whose answer was lost may be asked again."""
+
+    def __init__(self, url: str) -> None:
+        self._redis = Redis.from_url(
+            url,
+            decode_responses=True,
+            socket_timeout=SECONDS_TO_ANSWER,
+            socket_connect_timeout=SECONDS_TO_ANSWER,
+            # Once, because a server may have dropped a connection that was idle. More would keep a worker waiting.
+            retry=Retry(NoBackoff(), 1),
+        )
+        self._take = self._redis.register_script(TAKE)
+        self._renew = self._redis.register_script(RENEW)
+
+    def take(self, bid: Bid, seconds: float) -> Answer:
+        """As every slot lock."""
+        with _asking():
+            answer: Any = self._take(
+                keys=[key_of(bid), f"{_prefix(bid)}fence"],
+                args=[_milliseconds(seconds), bid.host, bid.owner, *bid.former],
+            )
+        return Answer(*answer)
+
+    def renew(self, leases: Sequence[tuple[Bid, float]]) -> list[bool]:
+        """As every slot lock; one round trip for all."""
+        with _asking(), self._redis.pipeline(transaction=False) as pipe:
+            for bid, seconds in leases:
+                self._renew(keys=[key_of(bid)], args=[bid.owner, _milliseconds(seconds)], client=pipe)
+            return [answer == 1 for answer in pipe.execute()]
+
+    def close(self) -> None:
+        """As every slot lock."""
+        self._redis.close()
+
+
+def key_of(bid: Bid) -> str:
+    """Return the key of a slot. The braces keep all keys of a job on one node of a cluster."""
+    return f"{_prefix(bid)}{bid.slot.isoformat()}"
+
+
+def _prefix(bid: Bid) -> str:
+    return f"{PREFIX}{{{bid.job}}}:"
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        raise LockUnavailable(f"{type(error).__name__}: {error}") from error

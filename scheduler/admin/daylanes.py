@@ -1,13 +1,14 @@
 """The last and the next 24 hours of some jobs, as lanes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from scheduler.admin.instants import duration
+from scheduler.admin.instants import counted_words, duration
 from scheduler.admin.look import RUN_TONES, STOPPED
 from scheduler.admin.svg import Band, Lane
 from scheduler.models import Job, RunLog, Status
@@ -18,6 +19,8 @@ MOST_RUNS = 200
 DENSE = 96
 """More starts a day than this are drawn as one band."""
 INSTANT = timedelta(seconds=1)
+SO_CLOSE = timedelta(minutes=6)
+"""Three pixels of a lane: runs closer than this cannot be told apart."""
 
 
 def past_lanes(jobs: Sequence[Job], runs: dict[int, list[RunLog]], now: datetime, site: str) -> list[Lane]:
@@ -35,23 +38,54 @@ def _url(job: Job, site: str) -> str:
 
 
 def _past(newest_first: Sequence[RunLog], now: datetime) -> list[Band]:
-    bands = [_band(run, now) for run in newest_first]
+    bands = [_band(same) for same in _close_together(newest_first[::-1], now)]
     if len(newest_first) == MOST_RUNS:
         oldest = newest_first[-1].scheduled_for
         title = _("More than {count} runs: older ones are not drawn").format(count=MOST_RUNS)
-        bands.append(Band(now - DAY, oldest, "sched-dense", title))
-    return bands[::-1]
+        bands.insert(0, Band(now - DAY, oldest, "sched-dense", title))
+    return bands
 
 
-def _band(run: RunLog, now: datetime) -> Band:
+@dataclass(slots=True)
+class _Stretch:
+    """Runs that ended alike and lie so close together that they are drawn as one."""
+
+    first: RunLog
+    start: datetime
+    end: datetime
+    count: int = 1
+
+
+def _close_together(oldest_first: Sequence[RunLog], now: datetime) -> Iterator[_Stretch]:
+    stretch: _Stretch | None = None
+    for run in oldest_first:
+        start, end = _span(run, now)
+        if stretch and run.status == stretch.first.status and start - stretch.end <= SO_CLOSE:
+            stretch.end, stretch.count = max(end, stretch.end), stretch.count + 1
+            continue
+        if stretch:
+            yield stretch
+        stretch = _Stretch(run, start, end)
+    if stretch:
+        yield stretch
+
+
+def _span(run: RunLog, now: datetime) -> tuple[datetime, datetime]:
     start = run.started_at or run.coalesced_from or run.scheduled_for
-    end = run.finished_at or (now if run.status == Status.RUNNING else run.scheduled_for + INSTANT)
     if run.status in (Status.MISSED, Status.SKIPPED):
-        end = run.scheduled_for + INSTANT
+        return start, max(start, run.scheduled_for + INSTANT)
+    end = run.finished_at or (now if run.status == Status.RUNNING else run.scheduled_for + INSTANT)
+    return start, max(start, end)
+
+
+def _band(stretch: _Stretch) -> Band:
+    run = stretch.first
+    css = "sched-missed" if run.status == Status.MISSED else f"sched-{RUN_TONES.get(run.status, 'quiet')}"
+    if stretch.count > 1:
+        return Band(stretch.start, stretch.end, css, counted_words({run.status: stretch.count}, dict(Status.choices)))
     title = f"{run.scheduled_for.astimezone(UTC):%H:%M:%S} UTC · {Status(run.status).label}"
     took = duration(run.duration)
-    tone = "missed" if run.status == Status.MISSED else RUN_TONES.get(run.status, "quiet")
-    return Band(start, max(start, end), f"sched-{tone}", f"{title} · {took}" if took else title)
+    return Band(stretch.start, stretch.end, css, f"{title} · {took}" if took else title, run.scheduled_for)
 
 
 def _future(job: Job, now: datetime) -> list[Band]:
@@ -65,4 +99,4 @@ def _future(job: Job, now: datetime) -> list[Band]:
         title = _("More than {count} starts: {words}").format(count=DENSE, words=job.schedule.describe(_))
         return [Band(now, now + DAY, "sched-dense", title)]
     slots = [at for at in schedule.upcoming(max(count, 1), now) if at <= now + DAY]
-    return [Band(at, at + INSTANT, "sched-calm", f"{at.astimezone(UTC):%H:%M} UTC") for at in slots]
+    return [Band(at, at + INSTANT, "sched-calm", f"{at.astimezone(UTC):%H:%M} UTC", at) for at in slots]

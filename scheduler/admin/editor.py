@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from scheduler.admin.form import JobForm
+from scheduler.admin.policyfields import POLICY_FIELDS, initial_of_policy
 from scheduler.admin.schedulefields import SCHEDULE_FIELDS, zone_names
 from scheduler.engine import control
 from scheduler.exceptions import SchedulerError
@@ -33,13 +34,22 @@ class JobEditorMixin(_ModelAdmin):
     fieldsets = (
         (None, {"fields": ("name", "task", "description", "enabled")}),
         (gettext_lazy("Schedule"), {"fields": tuple(SCHEDULE_FIELDS), "classes": ("sched-editor",)}),
-        (gettext_lazy("Policies"), {"fields": ("policy", "kwargs", "group", "priority")}),
+        (gettext_lazy("Call"), {"fields": ("kwargs", "group", "priority")}),
     )
     change_form_template = "admin/scheduler/job/change_form.html"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Job | None = None) -> Any:
         """A name never changes: it is what code and people know the job by."""
         return ("name",) if obj else ()
+
+    def get_fieldsets(self, request: HttpRequest, obj: Job | None = None) -> Any:
+        """The policies last, by group; a group is open when it says something else than the defaults."""
+        told = initial_of_policy(obj.policy) if obj else {}
+        policies = [
+            (label, {"fields": fields, "classes": ("sched-policy", *(() if told.keys() & fields else ("collapse",)))})
+            for label, fields in POLICY_FIELDS
+        ]
+        return [*self.fieldsets, *policies]
 
     def changeform_view(
         self,

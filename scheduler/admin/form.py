@@ -1,6 +1,5 @@
 """The form of a job: what people may decide, checked before anything is saved."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -8,6 +7,7 @@ from django.core.exceptions import ValidationError
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
+from scheduler.admin.policyfields import PolicyFields, clean_policy, initial_of_policy
 from scheduler.admin.preview import Preview, preview_of
 from scheduler.admin.schedulefields import OFF, SCHEDULE_FIELDS, ScheduleFields, field_of, initial_of, schedule_data
 from scheduler.clock import SYSTEM_CLOCK
@@ -15,7 +15,6 @@ from scheduler.engine.control import checked_schedule
 from scheduler.engine.control.definition import ask_gate
 from scheduler.exceptions import ConfigurationError, InvalidSchedule, SchedulerError
 from scheduler.models import Job
-from scheduler.policy.codec import from_options
 from scheduler.registry import checked_priority, registry
 from scheduler.schedules import Schedule
 
@@ -28,20 +27,14 @@ COLUMNS = ("name", "task", "description", "enabled", "schedule", "policy", "kwar
 PREVIEW = "_preview"
 
 
-class JobForm(ScheduleFields, _ModelForm):
-    """Name, task, a schedule of any kind, and policies as JSON."""
+class JobForm(PolicyFields, ScheduleFields, _ModelForm):
+    """Name, task, a schedule of any kind, and each option of the policy."""
 
     task = forms.ChoiceField(label=_("Task"))
-    policy = forms.JSONField(
-        label=_("Policies"),
-        required=False,
-        help_text=_('Options that differ from the defaults, for example {"retries": 2, "overlap": "queue_one"}.'),
-        widget=forms.Textarea(attrs={"rows": 3}),
-    )
 
     class Meta:
         model = Job
-        fields = ["name", "task", "description", "enabled", "kwargs", "policy", "group", "priority"]
+        fields = ["name", "task", "description", "enabled", "kwargs", "group", "priority"]
         widgets = {"kwargs": forms.Textarea(attrs={"rows": 3}), "description": forms.TextInput(attrs={"size": 60})}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -52,25 +45,15 @@ class JobForm(ScheduleFields, _ModelForm):
             self.fields["task"].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
         if job.pk:
             self.initial.update(initial_of(job.schedule))
-            self.initial["policy"] = json.loads(Job._meta.get_field("policy").value_to_string(job) or "{}")
+            self.initial.update(initial_of_policy(job.policy))
             if not job.enabled and self.initial["kind"] == "every":
                 self.initial["interval_preset"] = OFF
         else:
-            self.initial = {"kind": "every", "interval_preset": "1h", "policy": {}, **self.initial}
+            self.initial = {"kind": "every", "interval_preset": "1h", **self.initial}
 
     def is_valid(self) -> bool:
         """Whether to save: never when only a preview was asked for."""
         return super().is_valid() and PREVIEW not in self.data
-
-    def clean_policy(self) -> Any:
-        """Return the policies, or the option that is wrong."""
-        options = self.cleaned_data["policy"] or {}
-        if not isinstance(options, dict):
-            raise ValidationError(_("Write a JSON object."))
-        try:
-            return from_options(options)
-        except ConfigurationError as error:
-            raise ValidationError(str(error)) from error
 
     def clean_kwargs(self) -> Any:
         """Return the keyword arguments, which must be an object."""
@@ -90,6 +73,9 @@ class JobForm(ScheduleFields, _ModelForm):
         """Put the schedule together, and ask the gate of a job that is being enabled."""
         data = super().clean() or {}
         self._clean_schedule(data)
+        policy = clean_policy(self, data)
+        if policy is not None:
+            data["policy"] = policy
         if data.get("kind") == "every" and data.get("interval_preset") == OFF:
             data["enabled"] = False
         if data.get("enabled") and not (self.instance.pk and self._stored.enabled):

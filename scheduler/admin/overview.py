@@ -16,6 +16,7 @@ from scheduler.admin.instants import instant
 from scheduler.admin.live import not_modified, stamp_of_jobs, with_stamp
 from scheduler.admin.recent import COLUMNS, recent_runs
 from scheduler.admin.svg import lanes, load_map
+from scheduler.admin.weekload import COLUMNS as LOAD_COLUMNS
 from scheduler.admin.weekload import MOST_JOBS, load_of
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import Job
@@ -50,7 +51,7 @@ class OverviewMixin(_ModelAdmin):
         shown = jobs[:LANES]
         runs = recent_runs([job.pk for job in shown], MOST_RUNS, since=now - DAY, columns=(*COLUMNS, "coalesced_from"))
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-        load = load_of(Job.objects.filter(enabled=True).defer("state")[:MOST_JOBS], midnight, now)
+        load = load_of(Job.objects.filter(enabled=True).only(*LOAD_COLUMNS)[:MOST_JOBS], midnight, now)
         past, future = past_lanes(shown, runs, now, site), future_lanes(shown, now, site)
         return page_context(self, request, _("Overview")) | {
             "notices": notices(now),

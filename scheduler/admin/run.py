@@ -20,7 +20,8 @@ from scheduler.admin.context import page_context
 from scheduler.admin.filters import JobFilter, PeriodFilter
 from scheduler.admin.instants import duration, instant, zone_of
 from scheduler.admin.live import not_modified, stamp, with_stamp
-from scheduler.admin.paging import CappedPaginator
+from scheduler.admin.paging import MOST, CappedPaginator
+from scheduler.admin.reach import ReachFilter, reach_of
 from scheduler.admin.runpage import facts_of_run, news_of
 from scheduler.engine import control
 from scheduler.exceptions import SchedulerError
@@ -37,12 +38,12 @@ class RunLogAdminMixin(_ModelAdmin):
 
     list_display = ("number", "run_job", "run_status", "run_trigger", "slot", "took", "late", "attempt", "summary")
     list_display_links = None
-    list_filter = (JobFilter, "status", "trigger", PeriodFilter)
+    list_filter = (JobFilter, "status", "trigger", PeriodFilter, ReachFilter)
+    show_facets = admin.ShowFacets.NEVER
     search_fields = ("job__name",)
     search_help_text = _("Search by the name of the job")
     list_select_related = ("job",)
     show_full_result_count = False
-    ordering = ("-id",)
     paginator = CappedPaginator
     list_max_show_all = 0
     actions = None
@@ -53,8 +54,16 @@ class RunLogAdminMixin(_ModelAdmin):
         js = (Script("scheduler/admin.js", defer=True),)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The list, under its own name."""
-        return super().changelist_view(request, {"title": gettext("Run log"), **(extra_context or {})})
+        """The list, under its own name, and how far back it has looked."""
+        response = super().changelist_view(request, {"title": gettext("Run log"), **(extra_context or {})})
+        context = getattr(response, "context_data", None) or {}
+        if "cl" in context:
+            context |= reach_of(context["cl"]) | {"capped": MOST if context["cl"].result_count == MOST else None}
+        return response
+
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        """Newest first; of one job in the order that its index has."""
+        return ("-scheduled_for", "-attempt") if request.GET.get("job", "").isdecimal() else ("-id",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[RunLog]:
         """Leave the long texts in the database while listing."""

@@ -1,7 +1,7 @@
 """The load of the next seven days, and advice where many jobs share a minute."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -17,6 +17,21 @@ WEEK, HOUR, MINUTE = timedelta(days=7), timedelta(hours=1), timedelta(minutes=1)
 MOST_SLOTS = 200
 CROWD = 4
 MOST_JOBS = 1_000
+COLUMNS = (
+    "name",
+    "schedule",
+    "policy",
+    "enabled",
+    "anchor_at",
+    "active_runs",
+    "orphaned_at",
+    "problem",
+    "broken_at",
+    "paused_at",
+    "next_run_at",
+    "next_start_at",
+)
+"""What `load_of` reads of a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +54,7 @@ class Load:
 def load_of(jobs: Iterable[Job], midnight: datetime, now: datetime) -> Load:
     """Return the load of seven days from `midnight`. Frequent jobs are spread evenly; the others slot by slot."""
     starts: dict[datetime, float] = defaultdict(float)
-    sharing: dict[datetime, list[str]] = defaultdict(list)
+    sharing: dict[datetime, set[str]] = defaultdict(set)
     weights: Counter[Schedule] = Counter()
     for job in jobs:
         if isinstance(job.schedule, Unreadable) or job.job_state in STOPPED:
@@ -48,7 +63,7 @@ def load_of(jobs: Iterable[Job], midnight: datetime, now: datetime) -> Load:
         weights[schedule] += 1
         for slot in _slots(schedule, midnight):
             if now <= slot < now + timedelta(days=1) and not schedule.jitter:
-                sharing[slot.replace(second=0, microsecond=0)].append(job.name)
+                sharing[slot.replace(second=0, microsecond=0)].add(job.name)
     for schedule, weight in weights.items():
         _add(starts, schedule, weight, midnight)
     return Load(dict(starts), _crowds(sharing))
@@ -68,10 +83,16 @@ def _add(starts: dict[datetime, float], schedule: Schedule, weight: int, midnigh
 @lru_cache(maxsize=2048)
 def _slots(schedule: Schedule, midnight: datetime) -> tuple[datetime, ...]:
     """Return the slots of the week; none when there are more than 200, which `_per_hour` then spreads."""
-    if schedule.from_completion or schedule.count_between(midnight, midnight + WEEK, MOST_SLOTS + 1) > MOST_SLOTS:
+    if schedule.from_completion or (schedule.period and WEEK / schedule.period > MOST_SLOTS):
         return ()
-    found = schedule.upcoming(MOST_SLOTS, midnight - timedelta(microseconds=1))
-    return tuple(slot for slot in found if slot < midnight + WEEK)
+    found: list[datetime] = []
+    slot = schedule.next_after(midnight - timedelta(microseconds=1))
+    while slot is not None and slot < midnight + WEEK:
+        if len(found) == MOST_SLOTS:
+            return ()
+        found.append(slot)
+        slot = schedule.next_after(slot)
+    return tuple(found)
 
 
 @lru_cache(maxsize=2048)
@@ -81,7 +102,7 @@ def _per_hour(schedule: Schedule, midnight: datetime) -> float:
     return schedule.count_between(midnight, midnight + WEEK) / (24 * 7)
 
 
-def _crowds(sharing: dict[datetime, list[str]]) -> list[Crowd]:
-    crowded: Sequence[tuple[datetime, list[str]]] = [pair for pair in sharing.items() if len(set(pair[1])) >= CROWD]
-    worst = sorted(crowded, key=lambda pair: (-len(set(pair[1])), pair[0]))[:5]
-    return [Crowd(at, len(set(names)), sorted(set(names))[:8]) for at, names in worst]
+def _crowds(sharing: dict[datetime, set[str]]) -> list[Crowd]:
+    crowded = [(at, names) for at, names in sharing.items() if len(names) >= CROWD]
+    worst = sorted(crowded, key=lambda pair: (-len(pair[1]), pair[0]))[:5]
+    return [Crowd(at, len(names), sorted(names)[:8]) for at, names in worst]

@@ -23,12 +23,16 @@ T = TypeVar("T")
 
 def from_options(options: Mapping[str, Any]) -> Policy:
     """Build a policy from loosely typed options; raises InvalidOption that names the option and the way out."""
-    unknown = [name for name in options if name not in _READERS]
-    if unknown:
-        near = get_close_matches(unknown[0], _READERS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else f" Known options: {', '.join(sorted(_READERS))}."
-        raise InvalidOption(f"Unknown option {unknown[0]!r}.{hint}")
-    return Policy(**{name: _READERS[name](name, value) for name, value in options.items()})
+    return Policy(**{name: read_option(name, value) for name, value in options.items()})
+
+
+def read_option(name: str, value: Any) -> Any:
+    """Return the value of one option as a policy has it; raises InvalidOption as `from_options` does."""
+    if name in _READERS:
+        return _READERS[name](name, value)
+    near = get_close_matches(name, _READERS, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else f" Known options: {', '.join(sorted(_READERS))}."
+    raise InvalidOption(f"Unknown option {name!r}.{hint}")
 
 
 def to_json(policy: Policy) -> str:

@@ -18,6 +18,7 @@ UNITS = {
     "d": 86400,
     "day": 86400,
 }
+WRITTEN = {"day": 86400, "h": 3600, "min": 60, "s": 1}
 _FORM = re.compile(r"\s*([0-9]{1,9})\s*/\s*([0-9]{1,6})?\s*([a-z]+)\s*", re.IGNORECASE)
 
 
@@ -38,7 +39,9 @@ class RateLimit:
         return cls(int(found[1]), timedelta(seconds=unit * int(found[2] or 1)))
 
     def __str__(self) -> str:
-        return f"{self.count}/{int(self.per.total_seconds())}s"
+        seconds = int(self.per.total_seconds())
+        unit, size = next((name, size) for name, size in WRITTEN.items() if seconds % size == 0)
+        return f"{self.count}/{seconds // size if seconds != size else ''}{unit}"
 
     def is_used_up(self, runs_in_window: int) -> bool:
         """Return whether one more run would exceed the limit."""

@@ -19,7 +19,7 @@ def test_a_job_is_paused_with_a_reason_until_tomorrow_and_resumed(boss):
 def test_a_broken_job_is_red_in_list_and_page_and_reset(boss):
     path = boss.open_job("failing")
     boss.go(path + "change/")
-    boss.write("[name=policy]", '{"breaker_threshold": 1}')
+    boss.write("[name=policy_breaker_threshold]", "1")
     boss.click(".submit-row [name=_save]")
     boss.wait(lambda: (boss.browser.refresh(), "broken" in boss.text(".sched-head"))[1], 60)
     boss.go("scheduler/job/?q=failing")
@@ -29,7 +29,7 @@ def test_a_broken_job_is_red_in_list_and_page_and_reset(boss):
     red, green, blue = map(int, badge.value_of_css_property("color").strip("rgba()").split(",")[:3])
     assert red > 150 > max(green, blue)
     boss.go(path + "change/")
-    boss.write("[name=policy]", '{"breaker_threshold": null, "backoff": [1]}')
+    boss.write("[name=policy_breaker_threshold]", "never")
     boss.click(".submit-row [name=_save]")
     boss.go(path)
     for reset in boss.all("button[formaction$='/reset/']")[:1]:

@@ -16,12 +16,13 @@ HOURS = range(0, 25, 3)
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Something that takes time on a lane; `css` is its look, `title` says what it is."""
+    """Something that takes time on a lane; `css` is its look, `title` says what it is, and of which instant."""
 
     start: datetime
     end: datetime
     css: str
     title: str
+    at: datetime | None = None
 
 
 @dataclass(slots=True)

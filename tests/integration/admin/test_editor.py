@@ -9,7 +9,7 @@ from tests.factories import make_job
 from tests.integration.admin.pages import page, text_of, told
 
 pytestmark = pytest.mark.usefixtures("task")
-REST = {"task": "task", "description": "", "enabled": "on", "policy": "{}", "kwargs": "{}", "group": "", "priority": 0}
+REST = {"task": "task", "description": "", "enabled": "on", "kwargs": "{}", "group": "", "priority": 0}
 
 
 def add(client, name: str = "new", **fields):
@@ -44,7 +44,7 @@ def test_the_form_shows_a_schedule_so_that_saving_it_again_changes_nothing(boss,
     form = boss.get(page("job_change", job.pk)).context["adminform"].form
     shown = {name: form.initial.get(name, field.initial) for name, field in form.fields.items()}
     data = {name: value for name, value in shown.items() if value is not None and value is not False}
-    data |= {"policy": "{}", "kwargs": "{}"}
+    data |= {"kwargs": "{}"}
     assert boss.post(page("job_change", job.pk), data).status_code == 302
     job.refresh_from_db()
     assert job.schedule == schedule
@@ -81,11 +81,6 @@ def test_a_wrong_schedule_is_an_error_at_its_field_that_says_what_to_write(boss,
     assert list(errors) == [field], errors
     assert words in errors[field][0]
     assert not Job.objects.exists()
-
-
-def test_a_wrong_policy_is_an_error_at_its_field(boss):
-    response = add(boss, kind="manual", policy='{"retrys": 2}')
-    assert "Did you mean 'retries'?" in response.context["adminform"].form.errors["policy"][0]
 
 
 def test_off_disables_the_job_and_keeps_its_interval(boss):

@@ -33,6 +33,20 @@ def test_the_last_day_shows_runs_and_hatches_misses(boss):
 
 
 @pytest.mark.usefixtures("still_clock")
+def test_runs_that_cannot_be_told_apart_are_drawn_as_one_and_counted(boss):
+    job = make_job("job")
+    for minutes in range(1, 41):
+        at = T0 - timedelta(minutes=5 * minutes)
+        status = Status.FAILED if minutes == 20 else Status.SUCCEEDED
+        RunLog.objects.create(job=job, scheduled_for=at, status=status, started_at=at, finished_at=at)
+    past = boss.get(page("job_overview")).rendered_content.partition("sched-lanes")[2].partition("</svg>")[0]
+    assert past.count('class="sched-good"') == 2
+    assert past.count('class="sched-bad"') == 1
+    assert "<title>20 succeeded</title>" in past
+    assert "<title>19 succeeded</title>" in past
+
+
+@pytest.mark.usefixtures("still_clock")
 def test_the_next_day_shows_each_slot_and_a_band_where_there_are_many(boss):
     make_job("daily", DailyAt(hour=3))
     make_job("often", Every(seconds=5))

@@ -18,6 +18,11 @@ def test_a_limit_is_read_and_written_back(text, count, seconds):
     assert RateLimit.parse(str(limit)) == limit
 
 
+@pytest.mark.parametrize("text", ["10/h", "5/10min", "100/day", "1/s", "2/90s"])
+def test_a_limit_is_written_in_its_largest_unit(text):
+    assert str(RateLimit.parse(text)) == text
+
+
 @pytest.mark.parametrize("text", ["", "10", "10/", "/h", "0/h", "5/0min", "10/week", "ten/h", "-1/h", "1.5/h"])
 def test_anything_else_is_refused_with_an_example(text):
     with pytest.raises(InvalidOption, match="10/h"):

@@ -1,0 +1,96 @@
+"""The options of a policy as the texts that people write, and back."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from enum import StrEnum
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+from django.utils.translation import gettext as _
+
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine.moments import parse_moment, project_zone
+from scheduler.exceptions import ConfigurationError
+from scheduler.policy import Policy
+from scheduler.policy.backoff import Backoff, Exponential, Steps
+from scheduler.policy.codec import EXECUTORS, read_option
+from scheduler.policy.ratelimit import RateLimit
+from scheduler.schedules import format_duration, parse_duration
+
+NONE = "none"
+NONE_WORDS = (NONE, "never", "no limit", "-")
+GROWING = re.compile(r"(?P<base>[^,]+?)\s*x\s*(?P<factor>\d+(?:\.\d+)?)(?:\s+up\s+to\s+(?P<cap>.+))?", re.IGNORECASE)
+HINTS: dict[Any, Callable[[], str]] = {
+    timedelta: lambda: _("Write a length of time such as 30s, 5m or 1h30m."),
+    int: lambda: _("Write a whole number."),
+    Backoff: lambda: _("Write delays such as 30s, 1m, 5m, or a growing one such as 1m x2 up to 1h."),
+    RateLimit: lambda: _("Write a number of runs and a time, such as 10/h or 5/10min."),
+    datetime: lambda: _("Write a date and time such as 2027-01-31 12:00."),
+}
+
+
+def kind_of(name: str, policy: type[Any] = Policy) -> tuple[Any, bool]:
+    """Return the type of an option, and whether it may be None."""
+    hint = get_type_hints(policy)[name]
+    kinds = get_args(hint)
+    return (next(kind for kind in kinds if kind is not NoneType), True) if kinds else (hint, hint is Backoff)
+
+
+def choices_of(name: str, kind: Any) -> list[str]:
+    """Return what can be chosen; empty for an option that is written."""
+    if kind is bool:
+        return ["False", "True"]
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return [str(member) for member in kind]
+    return list(EXECUTORS) if name == "executor" else []
+
+
+def text_of(value: Any) -> str:
+    """Return the value of an option as it is written."""
+    match value:
+        case None | Steps(()):
+            return NONE
+        case timedelta():
+            return format_duration(value)
+        case datetime():
+            return value.astimezone(project_zone()).isoformat(sep=" ")
+        case Steps():
+            return ", ".join(format_duration(step) for step in value.steps)
+        case Exponential():
+            return f"{format_duration(value.base)} x{value.factor:g} up to {format_duration(value.cap)}"
+    return str(value)
+
+
+def value_of(name: str, text: str) -> Any:
+    """Return what the text of an option means; raises ConfigurationError or ValueError that says what to write."""
+    kind, optional = kind_of(name)
+    words = text.strip()
+    if words.lower() in (*NONE_WORDS, _(NONE)) and optional:
+        return read_option(name, None)
+    try:
+        return read_option(name, _loose(kind, words))
+    except (ConfigurationError, ValueError, OverflowError) as error:
+        if kind not in HINTS:
+            raise
+        raise ValueError(_("“{text}” is not understood.").format(text=words[:60]) + " " + HINTS[kind]()) from error
+
+
+def _loose(kind: Any, words: str) -> Any:
+    if kind is bool:
+        return words == "True"
+    if kind is int:
+        return int(words)
+    if kind is timedelta:
+        return parse_duration(words)
+    if kind is datetime:
+        return parse_moment(words, SYSTEM_CLOCK.now())
+    return _delays(words) if kind is Backoff else words
+
+
+def _delays(words: str) -> Any:
+    growing = GROWING.fullmatch(words)
+    if growing is None:
+        return [parse_duration(part.strip()) for part in words.split(",")]
+    found = {"base": parse_duration(growing["base"]), "factor": float(growing["factor"])}
+    return found | ({"cap": parse_duration(growing["cap"])} if growing["cap"] else {})

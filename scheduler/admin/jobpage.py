@@ -1,6 +1,5 @@
 """The pages of one job: its page, its run log, and the confirmation before its history is cleared."""
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -20,17 +19,13 @@ from scheduler.admin.living import news_of_living
 from scheduler.admin.rowbuttons import row_buttons
 from scheduler.admin.runrows import page_of_runs
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.engine.base import Engine
-from scheduler.engine.prune import prune
-from scheduler.engine.retention import Retention
+from scheduler.engine import control
 from scheduler.models import UNPLANNED, Job, RunLog
 
 if TYPE_CHECKING:
     from scheduler.admin.actions import JobActionsMixin as _ModelAdmin
 else:
     _ModelAdmin = object
-
-AT_ONCE = 10_000
 
 
 class JobPageMixin(_ModelAdmin):
@@ -72,9 +67,7 @@ class JobPageMixin(_ModelAdmin):
         if request.method != "POST":
             context = self.job_context(request, job, _("Clear the history of {name}?").format(name=job.name))
             return TemplateResponse(request, "admin/scheduler/job/clear.html", context)
-        day = timedelta(days=1)
-        everything = Retention(days=1, failed_days=1, runs=0)
-        pruned = prune(Engine(), SYSTEM_CLOCK.now() + day, retention=everything, job=job, most=AT_ONCE, seconds=5)
+        pruned = control.clear_history(job.name)
         words = ngettext("%d run removed.", "%d runs removed.", pruned.total) % pruned.total
         if pruned.cursor is not None:
             words += " " + _("There are more: clear again to go on.")

@@ -19,7 +19,7 @@ CHEAP = {"job", "p", "o", "e"}
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The numbers of the runs searched, `first` to `last`; `before` asks for the stretch behind them, if there is one."""
+    """The numbers of the runs searched, `first` to `last`; `before` asks for the stretch behind, if there is one."""
 
     first: int
     last: int

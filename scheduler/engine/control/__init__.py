@@ -12,6 +12,7 @@ from scheduler.engine.control.definition import (
     update_job,
     write_definition,
 )
+from scheduler.engine.control.history import clear_history
 from scheduler.engine.control.pause import (
     pause_all,
     pause_group,
@@ -29,6 +30,7 @@ __all__ = [
     "backfill",
     "cancel_run",
     "checked_schedule",
+    "clear_history",
     "follow_code",
     "get_job",
     "list_jobs",

@@ -16,6 +16,7 @@ from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.engine.limits import full_groups
 from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog
+from scheduler.runtime import local, startup
 
 OVERDUE_AFTER = timedelta(seconds=60)
 TICK_LIMIT = timedelta(seconds=60)
@@ -62,8 +63,6 @@ def get_scheduler_status() -> SchedulerStatus:
 
 
 def _here() -> dict[str, Any]:
-    from scheduler.runtime import local, startup  # the whole runtime, which the admin shall not load with every command
-
     runner, decision = local.current(), startup.decision()
     here: dict[str, Any] = {
         "runs": runner is not None and runner.is_running(),

@@ -3,17 +3,20 @@
 import atexit
 import os
 import threading
+from typing import TYPE_CHECKING
 
 from scheduler.exceptions import ConfigurationError
 from scheduler.runtime import startup
-from scheduler.runtime.runner import Runner
+
+if TYPE_CHECKING:
+    from scheduler.runtime.runner import Runner
 
 _lock = threading.Lock()
-_runner: Runner | None = None
+_runner: "Runner | None" = None
 _will_stop = False
 
 
-def current() -> Runner | None:
+def current() -> "Runner | None":
     """Return the runner of this process, None when it runs none."""
     return _runner if _runner is not None and _runner.process.pid == os.getpid() else None
 
@@ -33,6 +36,8 @@ def start() -> None:
 
 def run(by: str) -> None:
     """Start the runner; for the startup gate and the commands, which have decided that it may."""
+    from scheduler.runtime.runner import Runner  # the engine and its threads: commands that only ask need none of it
+
     global _runner
     with _lock:
         if current() is None:

@@ -10,24 +10,29 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
-from tests.benchmarks.bench_burst import VARIANTS
+from tests.benchmarks import bench_burst, bench_peers
 from tests.benchmarks.figures import Figure, table
 
-BENCHMARKS = ("burst", "latency", "scale", "idle", "import", "cron", "processes")
+BENCHMARKS = ("burst", "latency", "scale", "idle", "import", "cron", "processes", "web", "peers")
+BY_NAME_ONLY = ("soak",)
+VARIANTS: dict[str, Sequence[tuple[str, ...]]] = {
+    "burst": bench_burst.VARIANTS,
+    "peers": [(peer,) for peer in bench_peers.PEERS],
+}
 MARK = "figures: "
 
 
 def steps(names: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield the module and the arguments of each measurement."""
     for name in names or BENCHMARKS:
-        if name not in BENCHMARKS:
-            raise SystemExit(f"There is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}.")
-        for arguments in VARIANTS if name == "burst" else [()]:
+        if name not in (known := (*BENCHMARKS, *BY_NAME_ONLY)):
+            raise SystemExit(f"There is no benchmark {name!r}; there are {', '.join(known)}.")
+        for arguments in VARIANTS.get(name, [()]):
             if "DATABASE_URL" not in os.environ or not arguments or arguments[0] == "wal":
                 yield f"tests.benchmarks.bench_{name}", list(arguments)
 

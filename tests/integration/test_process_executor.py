@@ -330,3 +330,12 @@ def test_when_the_parent_is_killed_the_child_and_what_it_started_end(task, tmp_p
         finally:
             parent.kill()
     wait_until(lambda: not any(map(is_alive, pids)))
+
+
+@pytest.mark.parametrize("fence", [None, 7])
+def test_the_task_knows_the_fence_of_its_lock(fence):
+    claimed = claimed_run("tell_fence", {})
+    context = context_for(claimed)
+    context.lock_fence = fence
+    outcome = run_in_process(claimed, context, SYSTEM_CLOCK, timeout=None, grace=SECOND)
+    assert (outcome.status, outcome.result) == (Status.SUCCEEDED, "" if fence is None else "7"), outcome.error

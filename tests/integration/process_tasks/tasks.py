@@ -47,6 +47,11 @@ def use_context(context):
             context.scheduled_for.isoformat(), context.last_run_at.isoformat()]  # fmt: skip
 
 
+@register("tell_fence", takes_context=True)
+def tell_fence(context):
+    return context.lock_fence
+
+
 @register("exit")
 def leave():
     sys.exit("x")

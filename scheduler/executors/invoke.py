@@ -82,10 +82,10 @@ def invoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
 async def ainvoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
     """Run an async task on the running loop. Never raises."""
     started_at = max(clock.now(), claimed.start_at)
-    try:
-        return await _ainvoke(claimed, context, clock, started_at)
-    finally:
+    outcome = await _ainvoke(claimed, context, clock, started_at)
+    with suppress(asyncio.CancelledError):  # whoever wants it to stop is too late: it has ended
         await sync_to_async(close_old_connections)()  # those of the thread in which Django's async ORM works
+    return outcome
 
 
 async def _ainvoke(claimed: Claimed, context: RunContext, clock: Clock, started_at: datetime) -> Outcome:

@@ -5,7 +5,7 @@ import urllib.request
 from contextlib import suppress
 from random import Random
 
-from tests.faults.jobs import POISON
+from tests.faults.jobs import POISON, in_crowd
 from tests.faults.processes import Runner, wait_until_gone
 from tests.faults.rounds import Fault, Round
 from tests.faults.servers import free_port
@@ -159,4 +159,4 @@ def crowd(rig: Round, rng: Random) -> None:
 
 
 def _crowd_ended(rig: Round) -> int:
-    return len({line.job for line in rig.lines() if line.event == "end" and line.job.startswith("burst-")})
+    return len({line.job for line in rig.lines() if line.event == "end" and in_crowd(line.job)})

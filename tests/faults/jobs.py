@@ -33,6 +33,11 @@ class Spec:
         return self.interval is not None and not self.from_completion
 
 
+def in_crowd(name: str) -> bool:
+    """Return whether a job is one of very many that are due once, at one instant."""
+    return name.startswith("burst-")
+
+
 def backoff_of(spec: Spec) -> list[float]:
     """Return the seconds to wait after the first, second … failure in a row; the last one counts for all others."""
     return list(spec.options.get("backoff", FOR_EVER["backoff"]))

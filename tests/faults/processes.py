@@ -163,8 +163,8 @@ class Runner:
         self.unlimit()
 
     def limit(self, what: int, most: int) -> None:
-        """Let the process have no more of something, one of `resource.RLIMIT_…`."""
-        if self.is_alive():
+        """Let the process, if it has come up, have no more of something, one of `resource.RLIMIT_…`."""
+        if self.is_alive() and self._has_begun():
             with suppress(ProcessLookupError):
                 resource.prlimit(self.pid, what, (most, resource.prlimit(self.pid, what)[1]))
 

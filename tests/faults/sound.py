@@ -81,6 +81,7 @@ def sound() -> Evidence:
         job("caught", successes=1, token=1, next_run_at=at(4)),
         job("cron", successes=1, token=1, next_run_at=at(4), anchor_at=at(0.7)),
         job("from-end", successes=1, token=1, next_run_at=at(3.1)),
+        job("burst-00001", successes=1, token=1, next_run_at=None),
         job("nightly", successes=0, token=0, next_run_at=at(5400)),
     ]
     last = Sample(mono=20, wall=SHIFT + 20, rows=rows, jobs=jobs, instances={})
@@ -104,6 +105,7 @@ def others() -> list[tuple[Row, float, str]]:
         (row(44, "caught", 3, 1, trigger="catch_up", coalesced=2, coalesced_from=at(1)), 2.5, "end"),
         (row(45, "cron", 2, 1), 0, "end"),
         (row(46, "from-end", 1, 1), 0, "end"),
+        (row(47, "burst-00001", 1, 1), 0, "end"),
     ]
 
 

@@ -53,6 +53,10 @@ def a_slot_decided_twice(evidence: Evidence) -> None:
     change_row(evidence, 22, coalesced_from=at(1.4), coalesced=1)
 
 
+def one_of_a_crowd_left_out(evidence: Evidence) -> None:
+    evidence.last.jobs.append(job("burst-00002", successes=0, token=0, next_run_at=None))
+
+
 def a_start_before_its_slot(evidence: Evidence) -> None:
     first = next(line for line in evidence.lines if line.job == "b")
     evidence.lines[evidence.lines.index(first)] = replace(first, wall=first.wall - 0.5)
@@ -242,6 +246,7 @@ DEFECTS: list[tuple[Callable[[Evidence], None], str]] = [
     (a_killed_process_that_still_counts, "I2"),
     (a_slot_nobody_decided, "I3"),
     (a_slot_decided_twice, "I3"),
+    (one_of_a_crowd_left_out, "I3"),
     (a_start_before_its_slot, "I4"),
     (one_token_twice, "I5"),
     (tokens_out_of_order, "I5"),

@@ -1,5 +1,6 @@
 """Defects that the fault suite found, each told again in one process and in a moment."""
 
+import asyncio
 import threading
 from datetime import timedelta
 
@@ -10,7 +11,7 @@ from scheduler.engine.base import Claimed
 from scheduler.engine.clockstep import clock_moved_back, was_set_back
 from scheduler.engine.presence import dead_instances
 from scheduler.engine.rescue import rescue
-from scheduler.executors.invoke import from_to
+from scheduler.executors.invoke import ainvoke, context_for, from_to
 from scheduler.executors.thread import ThreadExecutor
 from scheduler.models import Instance, Job, RunLog
 from scheduler.registry import Task
@@ -164,3 +165,19 @@ def test_an_end_that_waited_for_the_database_while_the_clock_was_set_back_is_not
     job.refresh_from_db()
     assert job.last_finished_at == at(20)
     assert job.next_start_at <= at(30)
+
+
+@database
+def test_an_async_task_that_has_ended_is_not_failed_by_a_stop_that_comes_too_late():
+    make_job(schedule=Every(seconds=10))
+    claimed = claim_one(make_engine(), at(10))
+
+    async def ends_just_when_it_is_cancelled() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return "done"
+
+    late = Claimed(claimed.run, Task(name="task", function=ends_just_when_it_is_cancelled))
+    outcome = asyncio.run(ainvoke(late, context_for(late), ManualClock(at(10))))
+    assert (outcome.status, outcome.result) == ("succeeded", "done")

@@ -13,6 +13,7 @@ RULES: tuple[Rule, ...] = (
     slots.unique_rows,
     overlap.at_most_so_many,
     slots.every_slot_decided,
+    slots.crowd_runs_once,
     testimony.not_early,
     tokens.grow,
     tokens.terminal_stays,

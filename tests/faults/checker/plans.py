@@ -50,7 +50,8 @@ def _soon_after_the_end(evidence: Evidence) -> Iterator[Violation]:
 def one_catch_up(evidence: Evidence) -> Iterator[Violation]:
     """I10: a run stands for all slots that were due when it was claimed, so the next run is for a later one.
 
-    Slots that come due while it lives are skipped; only those between its claim and its planned start are left.
+    Slots that come due between its claim and its end are skipped, so none up to its start is left. (A start that
+    waits for a backoff is claimed a moment ahead of it: a slot of that moment is left.)
     """
     if evidence.clock_moved:
         return
@@ -61,13 +62,14 @@ def one_catch_up(evidence: Evidence) -> Iterator[Violation]:
         runs = [(row, began[row.job, row.token]) for row in rows if row.attempt == 1 and (row.job, row.token) in began]
         for (before, line), (after, _) in pairwise(runs):
             oldest = (after.coalesced_from or after.slot).timestamp()
-            if before.status in ENDED and oldest <= line.wall - AHEAD - evidence.early:
+            if before.status in ENDED and oldest <= line.wall - evidence.early:
                 yield Violation("I10", f"{job}: {after.slot} ran, and was due when {before.slot} began to catch up")
 
 
 def _runs_the_latest(evidence: Evidence, job: str) -> bool:
     spec = evidence.specs.get(job)
-    return spec is not None and spec.has_grid and not {"overlap", "misfire"} & spec.options.keys()
+    at_once = spec is not None and spec.has_grid and spec.body != "fails"
+    return spec is not None and at_once and not {"overlap", "misfire"} & spec.options.keys()
 
 
 def slots_of_the_schedule(evidence: Evidence) -> Iterator[Violation]:
@@ -103,7 +105,7 @@ def _moved(evidence: Evidence, before: Sample, after: Sample) -> Iterator[Violat
     for job, _ in _modelled(evidence, after):
         if job.name in known and job.name not in evidence.off_plan:
             then, decided = known[job.name]
-            if decided == _decided(after, job.name) and then.next_run_at != job.next_run_at:
+            if decided == _decided(after, job.name) and job.next_run_at not in (None, then.next_run_at):
                 yield Violation("I21", f"{job.name}: plan moved from {then.next_run_at} to {job.next_run_at}")
 
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from tests.faults.evidence import Evidence, JobRow, Row
+from tests.faults.jobs import in_crowd
 
 from .base import Violation, rows_by_job
 
@@ -52,6 +53,14 @@ def _spans(rows: list[Row]) -> list[Span]:
     """Return the slots that rows stand for: oldest, newest, how many. Further attempts stand for no further slot."""
     first_attempts = {row.slot: row for row in reversed(rows)}
     return [(row.coalesced_from or row.slot, row.slot, row.coalesced + 1) for row in first_attempts.values()]
+
+
+def crowd_runs_once(evidence: Evidence) -> Iterator[Violation]:
+    """I3: of very many jobs that are due at one instant, each has run once."""
+    succeeded = Counter(row.job for row in evidence.last.rows if row.status == "succeeded")
+    for job in evidence.last.jobs:
+        if in_crowd(job.name) and succeeded[job.name] != 1:
+            yield Violation("I3", f"{job.name}, due once, succeeded {succeeded[job.name]} times")
 
 
 def next_is_later(evidence: Evidence) -> Iterator[Violation]:

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from tests.faults.evidence import Evidence, Line, Row
+from tests.faults.jobs import in_crowd
 
 from .base import Violation, endings, starts
 
@@ -68,7 +69,7 @@ def agrees(evidence: Evidence) -> Iterator[Violation]:
     for line in starts(evidence):
         yield from _row_of(line, rows.get(line.key))
     for row in evidence.last.rows:
-        if row.job in evidence.specs:
+        if row.job in evidence.specs or in_crowd(row.job):
             yield from _lines_of(row, began[row.job, row.token], ends[row.job, row.token])
     yield from _verdicts(evidence, rows)
 

@@ -43,6 +43,15 @@ class Task:
     place: str = ""
     module: str = ""
 
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if not callable(self.function):
+            raise InvalidOption(f'{self.function!r} is no function; put @register("name") on one.')
+        checked_group(self.group)
+        checked_priority(self.priority)
+        if not isinstance(self.confirm, bool | str):
+            raise InvalidOption(f"confirm is {self.confirm!r}; it must be True, False, or what to tell who is asked.")
+
 
 class Registry:
     """The tasks of this process, by name."""
@@ -135,21 +144,21 @@ def register(
     if callable(name):
         raise InvalidOption(f'@register at {_caller_place()[0]} needs a name in brackets: @register("name").')
     place, module = _caller_place()
-    given = {"enabled": enabled, "gate": gate, "takes_context": takes_context, "place": place, "module": module}
+    given = {"enabled": enabled, "group": group, "priority": priority, "gate": gate, "confirm": confirm}
 
     def decorate(function: F) -> F:
         task_name = f"{function.__module__}.{function.__qualname__}" if name is None else name
         with _naming(task_name, place):
             task = Task(
-                name=_checked_name(task_name),
-                function=_checked_function(function),
+                name=task_name,
+                function=function,
                 schedule=Manual() if schedule is None else parse(schedule),
                 policy=from_options(options),
                 kwargs=dict(kwargs or {}),
-                group=checked_group(group),
-                priority=checked_priority(priority),
                 description=_first_line(function) if description is None else description,
-                confirm=_checked_confirm(confirm),
+                takes_context=takes_context,
+                place=place,
+                module=module,
                 **given,  # type: ignore[arg-type]
             )
             (registry if into is None else into).add(task)
@@ -187,26 +196,13 @@ def checked_priority(priority: object) -> int:
     return priority
 
 
-def _checked_confirm(confirm: object) -> bool | str:
-    if not isinstance(confirm, bool | str):
-        raise InvalidOption(f"confirm is {confirm!r}; it must be True, False, or what to tell who is asked.")
-    return confirm
-
-
-def _checked_function(function: F) -> F:
-    if not callable(function):
-        raise InvalidOption(f'{function!r} is no function; put @register("name") on one.')
-    return function
-
-
-def _checked_name(name: object) -> str:
+def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.strip():
         raise InvalidOption(f"the name is {name!r}; it must be a non-empty string.")
     if len(name) > NAME_LENGTH:
         raise InvalidOption(f"the name has {len(name)} characters; at most {NAME_LENGTH} are allowed.")
     if name != name.strip() or not name.isprintable():
         raise InvalidOption(f"the name {name!r} has blank ends or unprintable characters; write it without them.")
-    return name
 
 
 def _caller_place() -> tuple[str, str]:

@@ -19,9 +19,10 @@ PATIENCE = 10.0
 
 
 class RedisServer:
-    """A server that remembers nothing over a restart."""
+    """A server that remembers nothing over a restart, unless it is told to."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, remembers: bool = False) -> None:
+        self._persistence = ["--save", "", "--appendonly", "yes" if remembers else "no", "--appendfsync", "always"]
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self.client = redis.Redis(port=self.port, decode_responses=True)
@@ -29,7 +30,7 @@ class RedisServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [str(PROGRAM), "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        command = [str(PROGRAM), "--port", str(self.port), "--bind", "127.0.0.1", *self._persistence]
         self._process = subprocess.Popen(command, cwd=self._folder, stdout=subprocess.DEVNULL)
         end, pause = SYSTEM_CLOCK.monotonic() + PATIENCE, threading.Event()
         while not self._answers():
@@ -60,6 +61,17 @@ def started_redis() -> Iterator[RedisServer]:
         yield server
         server.stop()
         server.client.close()
+
+
+@pytest.fixture
+def lasting_redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """A server that remembers all it has answered, also when it was killed."""
+    if PROGRAM is None:
+        pytest.skip("redis-server is not installed")
+    server = RedisServer(tmp_path, remembers=True)
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture

@@ -62,6 +62,7 @@ class Line:
     attempt: int
     token: int
     at: float
+    fence: int | None = None
 
     @property
     def key(self) -> Slot:

@@ -21,6 +21,7 @@ def note(event: str) -> None:
         "slot": run.scheduled_for.isoformat(),
         "attempt": run.attempt,
         "token": run.fencing_token,
+        "fence": run.lock_fence,
         "at": time.time(),  # noqa: TID251 - a witness of its own
     }
     file = os.open(PATH, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

@@ -1,4 +1,4 @@
-"""The tasks that LEDGER_TASKS asks for, as JSON: name → schedule, seconds, kind (plain or async), policy options."""
+"""The tasks that LEDGER_TASKS asks for, as JSON: name → schedule, seconds, kind (see KINDS), policy options."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from scheduler import register
+from scheduler import current_run, register
 
 from .journal import note
 
@@ -38,7 +38,25 @@ def asynchronous(seconds: float) -> Callable[[], Any]:
     return task
 
 
-KINDS = {"plain": plain, "async": asynchronous}
+def patient(seconds: float) -> Callable[[], str]:
+    """Return a task that takes so long, unless it is asked to stop."""
+
+    def task() -> str:
+        note("start")
+        run = current_run()
+        assert run is not None, "it runs in a run"
+        for _ in range(int(seconds * 50)):
+            if run.stop_requested:
+                note("stopped")
+            run.check_stop()
+            Event().wait(0.02)
+        note("end")
+        return "done"
+
+    return task
+
+
+KINDS = {"plain": plain, "async": asynchronous, "patient": patient}
 
 
 def load(specifications: dict[str, dict[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from scheduler.admin.attention import overdue, stuck_jobs
-from scheduler.admin.instants import rough
+from scheduler.admin.instants import rough, with_times
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.models import EVERYTHING, Group, Instance, Job
@@ -62,7 +62,7 @@ def _pauses() -> Iterator[Notice]:
         words = _("{what} is paused").format(what=what)
         if group.paused_by:
             words += " " + _("by {name}").format(name=group.paused_by)
-        yield Notice("warn", "❚❚", words + _why(group), paused=True, group=group.name)
+        yield Notice("warn", "❚❚", with_times(words + _why(group)), paused=True, group=group.name)
 
 
 def _why(group: Group) -> str:

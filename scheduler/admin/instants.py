@@ -1,17 +1,20 @@
 """Instants and durations as HTML: the server writes UTC with the zone named, the browser may say it in another zone."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from scheduler.engine.moments import SAID, heard
 from scheduler.models import Job
 from scheduler.schedules import Schedule
 
-NOTHING = mark_safe('<span class="sched-quiet">-</span>')
+DASH = "\N{EN DASH}"
+NOTHING = format_html('<span class="sched-quiet">{}</span>', DASH)
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -26,6 +29,27 @@ def instant(at: datetime | None, *, zone: str = "") -> SafeString:
         zone,
         f"{at:%Y-%m-%d %H:%M:%S}",
     )
+
+
+def with_times(sentence: str) -> SafeString:
+    """Return a sentence in which each instant is a `<time>`, so that it, too, can be said in another zone."""
+    return mark_safe(
+        SAID.sub(_as_time, escape(sentence))
+    )  # escaped first; what is put in is made of digits and letters
+
+
+def _as_time(found: re.Match[str]) -> str:
+    at = heard(found[1], found[2]) if _is_date(found[1]) else None
+    if at is None:
+        return found[0]
+    return format_html('<time class="sched-time" datetime="{}">{}</time>', f"{at:%Y-%m-%dT%H:%M:%S}Z", found[0])
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return bool(datetime.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 def relative(at: datetime | None, now: datetime) -> SafeString:
@@ -58,10 +82,12 @@ def rough(length: timedelta) -> str:
 
 
 def duration(length: timedelta | None) -> str:
-    """Return a measured duration with three digits that matter: 4.2 ms, 1.35 s, 12 min 5 s."""
+    """Return a measured duration with three digits that matter: 27 µs, 4.2 ms, 1.35 s, 12 min 5 s."""
     if length is None:
         return ""
     seconds = length.total_seconds()
+    if seconds < 0.001:
+        return f"{seconds * 1_000_000:.0f} µs"
     if seconds < 1:
         return f"{seconds * 1000:.3g} ms"
     if seconds < 60:

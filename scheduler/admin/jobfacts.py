@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from scheduler.admin.instants import duration, instant, relative, zone_of
+from scheduler.admin.instants import DASH, duration, instant, relative, with_times, zone_of
 from scheduler.admin.living import living_runs
 from scheduler.admin.policywords import policy_words
 from scheduler.admin.preview import Preview, preview_of
@@ -61,7 +61,7 @@ def _facts(job: Job, now: datetime) -> list[tuple[str, Any, Any]]:
     return [
         (_("Task"), job.task, ""),
         (_("Defined in"), job.source or _("the admin or the API"), ""),
-        (_("Group"), job.group or "-", ""),
+        (_("Group"), job.group or DASH, ""),
         (_("Last run"), instant(job.last_run_at, zone=zone), relative(job.last_run_at, now)),
         (_("Last success"), instant(job.last_success_at, zone=zone), relative(job.last_success_at, now)),
         (_("Succeeded"), job.successes, ""),
@@ -137,6 +137,7 @@ def why_of(job: Job, text: str, now: datetime) -> dict[str, Explanation | str | 
     if not text.strip():
         return {"why": "", "answer": None, "why_error": ""}
     try:
-        return {"why": text, "answer": explain_slot(job, parse_moment(text, now), now=now), "why_error": ""}
+        answer = explain_slot(job, parse_moment(text, now), now=now)
+        return {"why": text, "answer": answer, "sentence": with_times(answer.sentence), "why_error": ""}
     except InvalidOption as error:
         return {"why": text, "answer": None, "why_error": str(error)}

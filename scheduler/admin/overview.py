@@ -59,6 +59,7 @@ class OverviewMixin(_ModelAdmin):
             "past": lanes(past, now - DAY, _past_words(past), "sched-missed"),
             "future": lanes(future, now, _future_words(future), "sched-missed-2"),
             "load": load_map(load.starts, midnight),
+            "most_starts": round(max(load.starts.values(), default=0)),
             "crowds": [(instant(crowd.at), crowd) for crowd in load.crowds],
             "from": instant(now - DAY),
             "until": instant(now + timedelta(days=1)),

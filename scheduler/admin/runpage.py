@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from scheduler.admin import look
-from scheduler.admin.instants import duration, instant, relative, rough, zone_of
+from scheduler.admin.instants import DASH, duration, instant, relative, rough, with_times, zone_of
 from scheduler.admin.runrows import percent_of, totals_words
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import Instance, RunLog, Status
@@ -51,11 +51,11 @@ def _facts(run: RunLog, now: datetime) -> list[tuple[str, Any, Any]]:
         (_("Duration"), _took(run, now), ""),
         (_("Attempt"), run.attempt, ""),
         (_("Instance"), run.worker or _instance(run), ""),
-        (_("Totals"), totals_words(run.totals) or "-", ""),
+        (_("Totals"), totals_words(run.totals) or DASH, ""),
     ]
     optional = [
-        (_("Reason"), run.reason, ""),
-        (_("Note"), run.note, ""),
+        (_("Reason"), with_times(run.reason), ""),
+        (_("Note"), with_times(run.note), ""),
         (_("Further slots counted"), run.coalesced, ""),
         (_("Asked to stop"), run.stop_requested_at and instant(run.stop_requested_at, zone=zone), ""),
         (_("Stuck since"), run.stuck_at and instant(run.stuck_at, zone=zone), ""),
@@ -66,7 +66,7 @@ def _facts(run: RunLog, now: datetime) -> list[tuple[str, Any, Any]]:
 def _took(run: RunLog, now: datetime) -> str:
     if run.is_living and run.started_at:
         return _("{time} so far").format(time=rough(now - run.started_at))
-    return duration(run.duration) or "-"
+    return duration(run.duration) or DASH
 
 
 def _late(run: RunLog) -> str:
@@ -75,6 +75,6 @@ def _late(run: RunLog) -> str:
 
 def _instance(run: RunLog) -> str:
     if run.instance_id is None:
-        return "-"
+        return DASH
     one = Instance.objects.filter(pk=run.instance_id).first()
     return str(one) if one is not None else f"{run.instance_id}"

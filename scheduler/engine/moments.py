@@ -14,6 +14,8 @@ from scheduler.schedules.wallclock import instant_of, zone_of
 DAY = timedelta(days=1)
 DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 TIME_OF_DAY = re.compile(r"(?:(yesterday|today|tomorrow)\s+)?(\d{1,2}):(\d{2})(?::(\d{2}))?", re.IGNORECASE)
+SAID = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?) ([A-Z]{2,6}|[+-]\d\d(?:\d\d)?)\b")
+"""An instant in a sentence, as `said` writes it."""
 FIRST_YEAR, LAST_YEAR = 1970, 9000
 WHAT_TO_WRITE = 'write one like "02:00", "yesterday 02:00", "2026-03-29 02:00" or "2026-03-29T02:00:00+00:00"'
 
@@ -72,6 +74,16 @@ def said(at: datetime | None) -> str:
         return _("an unknown time")
     local = at.astimezone(project_zone())
     return f"{local:%Y-%m-%d %H:%M}{f':{local:%S}' if local.second else ''} {local:%Z}"
+
+
+def heard(wall: str, zone: str) -> datetime | None:
+    """Return the instant that `said` said in these words, as `2026-10-25 02:30` and `CET`; None when it did not."""
+    at = datetime.fromisoformat(wall)
+    local = (at.replace(tzinfo=project_zone(), fold=fold) for fold in (0, 1))
+    found = next(
+        (moment for moment in local if f"{moment:%Z}" == zone), at.replace(tzinfo=UTC) if zone == "UTC" else None
+    )
+    return None if found is None else found.astimezone(UTC)
 
 
 def lasted(length: timedelta | None) -> str:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.engine.moments import lasted, parse_moment, said
+from scheduler.engine.moments import SAID, heard, lasted, parse_moment, said
 from scheduler.exceptions import InvalidOption
 
 NOW = datetime(2026, 3, 2, 11, 30, tzinfo=UTC)
@@ -73,3 +73,20 @@ def test_moments_as_they_are_said(at, text):
 )
 def test_durations_as_they_are_said(seconds, text):
     assert lasted(timedelta(seconds=seconds)) == text
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/Sao_Paulo", "Asia/Kolkata", "Asia/Kathmandu"])
+@pytest.mark.parametrize(
+    "at",
+    ["2026-03-02T11:30:00", "2026-03-02T11:30:07", "2026-10-25T00:30:00", "2026-10-25T01:30:00", "2026-07-01T00:00:00"],
+)
+def test_what_is_said_in_a_sentence_is_heard_as_the_same_instant(at, zone, settings):
+    settings.TIME_ZONE = zone
+    moment = datetime.fromisoformat(at).replace(tzinfo=UTC)
+    found = SAID.search(f"It ran at {said(moment)}, late.")
+    assert heard(found[1], found[2]) == moment
+
+
+def test_a_time_of_another_zone_is_not_taken_for_one_of_ours():
+    assert heard("2026-03-02 12:30", "EST") is None
+    assert heard("2026-03-02 12:30", "UTC") == datetime(2026, 3, 2, 12, 30, tzinfo=UTC)

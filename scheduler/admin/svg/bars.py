@@ -27,7 +27,15 @@ def duration_bars(newest_first: Sequence[RunLog], slots: int = 60) -> SafeString
     for place, run in enumerate(timed, slots - len(timed)):
         height = max(1.5, run.duration.total_seconds() * scale)
         shapes.append(
-            rect(place * step + 1, BOTTOM - height, step - 2, height, f"sched-{RUN_TONES[run.status]}", _title(run))
+            rect(
+                place * step + 1,
+                BOTTOM - height,
+                step - 2,
+                height,
+                f"sched-{RUN_TONES[run.status]}",
+                _title(run),
+                run.scheduled_for,
+            )
         )
     shapes.append(text(0, 9, duration(longest)))
     shapes.append(text(0, HEIGHT - 3, _("older")))

@@ -1,6 +1,7 @@
 """The frame of a picture and the few shapes all of them are made of."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -28,19 +29,28 @@ def join(shapes: Iterable[SafeString]) -> SafeString:
     return format_html_join("", "{}", ((shape,) for shape in shapes))
 
 
-def rect(x: float, y: float, width: float, height: float, css: str, title: str = "") -> SafeString:
-    """Return a rectangle; the title is shown when the pointer rests on it."""
+def rect(
+    x: float, y: float, width: float, height: float, css: str, title: str = "", at: datetime | None = None
+) -> SafeString:
+    """Return a rectangle; the title is shown when the pointer rests on it, `at` is the instant that stands in it."""
     shape = mark_safe(f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"')
     if not title:
         return format_html('{} class="{}"/>', shape, css)
-    return format_html('{} class="{}"><title>{}</title></rect>', shape, css, title)
+    return format_html('{} class="{}"><title{}>{}</title></rect>', shape, css, _said(at), title)
 
 
-def text(x: float, y: float, words: object, css: str = "", anchor: str = "start") -> SafeString:
-    """Return a label."""
+def text(
+    x: float, y: float, words: object, css: str = "", anchor: str = "start", at: datetime | None = None
+) -> SafeString:
+    """Return a label; `at` is the instant that it says in UTC, which the browser may say in another zone."""
     return format_html(
-        '<text x="{}" y="{}" class="sched-label {}" text-anchor="{}">{}</text>', _n(x), _n(y), css, anchor, words
-    )
+        '<text x="{}" y="{}" class="sched-label {}" text-anchor="{}"{}>{}</text>',
+        _n(x), _n(y), css, anchor, _said(at), words,
+    )  # fmt: skip
+
+
+def _said(at: datetime | None) -> SafeString:
+    return mark_safe(f' data-sched-at="{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"' if at else "")
 
 
 def line(x1: float, y1: float, x2: float, y2: float, css: str = "sched-grid") -> SafeString:

@@ -11,7 +11,7 @@ from scheduler.admin.svg.canvas import hatch, join, line, picture, rect, text
 
 LEFT, WIDTH, LANE, TOP = 190, 770, 20, 22
 NAME_LENGTH = 28
-HOURS = range(0, 25, 3)
+STEP, EDGE = 3, 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,15 @@ def lanes(rows: Sequence[Lane], start: datetime, label: str, name: str) -> SafeS
 
 
 def _hours(start: datetime, height: int) -> list[SafeString]:
+    """Lines at full hours, every third."""
     shapes = []
-    for hour in HOURS:
-        x = LEFT + WIDTH * hour / 24
-        shapes.append(line(x, TOP - 4, x, height))
-        at = (start + timedelta(hours=hour)).astimezone(UTC)
-        anchor = "start" if hour == 0 else "end" if hour == 24 else "middle"
-        shapes.append(text(x, 12, f"{at:%H:%M}", anchor=anchor))
+    first = start.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    first += timedelta(hours=(-first.hour) % STEP or (STEP if first < start else 0))
+    for number in range(24 // STEP):
+        at = first + timedelta(hours=number * STEP)
+        x = LEFT + WIDTH * ((at - start) / timedelta(days=1))
+        anchor = "start" if x < LEFT + EDGE else "end" if x > LEFT + WIDTH - EDGE else "middle"
+        shapes += [line(x, TOP - 4, x, height), text(x, 12, f"{at:%H:%M}", anchor=anchor, at=at)]
     return shapes
 
 
@@ -62,4 +64,4 @@ def _band(band: Band, start: datetime, y: int) -> SafeString:
     first = min(max((band.start - start) / day, 0.0), 1.0)
     last = min(max((band.end - start) / day, first), 1.0)
     x, width = LEFT + WIDTH * first, max(2.0, WIDTH * (last - first))
-    return rect(min(x, LEFT + WIDTH - width), y + 3, width, LANE - 6, band.css, band.title)
+    return rect(min(x, LEFT + WIDTH - width), y + 3, width, LANE - 6, band.css, band.title, band.at)

@@ -14,19 +14,29 @@ CELL, ROW, LEFT, TOP, DAYS = 30, 22, 64, 18, 7
 
 def load_map(starts: Mapping[datetime, float], monday: datetime) -> SafeString:
     """Return a square for each hour of seven days from `monday` (midnight); `starts` maps an hour to its runs."""
-    busiest = max(starts.values(), default=0.0)
-    shapes = [text(LEFT + hour * CELL + CELL / 2, 12, f"{hour:02}", anchor="middle") for hour in range(24)]
+    counts = [starts.get(monday + timedelta(hours=hour), 0.0) for hour in range(24 * DAYS)]
+    quietest, busiest = min(counts), max(counts)
+    shapes = [_hour(monday + timedelta(hours=hour), hour) for hour in range(24)]
     for day in range(DAYS):
         midnight = monday + timedelta(days=day)
-        shapes.append(text(0, TOP + day * ROW + 15, date_format(midnight, "D j")))
+        shapes.append(text(0, TOP + day * ROW + 15, date_format(midnight, "D j"), "sched-day", at=midnight))
         for hour in range(24):
-            at = midnight + timedelta(hours=hour)
-            count = starts.get(at, 0.0)
-            title = f"{at:%Y-%m-%d %H}:00: {count:.0f}"
-            shapes.append(rect(LEFT + hour * CELL, TOP + day * ROW, CELL - 2, ROW - 2, _heat(count, busiest), title))
+            at, count = midnight + timedelta(hours=hour), counts[24 * day + hour]
+            title = f"{at:%Y-%m-%d %H:%M} UTC: {count:.0f}"
+            x, y = LEFT + hour * CELL, TOP + day * ROW
+            shapes.append(rect(x, y, CELL - 2, ROW - 2, heat(count, quietest, busiest), title, at))
     label = _("Runs that start in each hour of the next seven days, at most {most}").format(most=round(busiest))
     return picture(LEFT + 24 * CELL, TOP + DAYS * ROW, label, shapes, "sched-load")
 
 
-def _heat(count: float, busiest: float) -> str:
-    return "sched-heat-0" if count < 0.5 else f"sched-heat-{max(1, round(4 * count / max(1.0, busiest)))}"
+def _hour(at: datetime, column: int) -> SafeString:
+    return text(LEFT + column * CELL + CELL / 2, 12, f"{at:%H}", anchor="middle", at=at)
+
+
+def heat(count: float, quietest: float, busiest: float) -> str:
+    """Return the tone of an hour, from the quietest to the busiest; a load that hardly varies is one of middle tone."""
+    if count < 0.5:
+        return "sched-heat-0"
+    if busiest - quietest < busiest / 10:
+        return "sched-heat-2"
+    return f"sched-heat-{1 + round(3 * (count - quietest) / (busiest - quietest))}"

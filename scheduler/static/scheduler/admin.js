@@ -13,15 +13,23 @@
     const mode = recall("zone", "browser");
     return mode === "utc" ? "UTC" : mode === "job" ? element.dataset.zone || "UTC" : browserZone;
   }
+  const formats = new Map();
+  function spoken(at, zone) {
+    const make = (locale, options) => new Intl.DateTimeFormat(locale, { timeZone: zone, ...options });
+    if (!formats.has(zone)) formats.set(zone, [make("sv-SE", { dateStyle: "short", timeStyle: "medium" }), make("en", { timeZoneName: "short" }), make(language, { weekday: "short" })]);
+    const [full, name, day] = formats.get(zone), when = new Date(at);
+    return [...full.format(when).split(" "), name.formatToParts(when).find((part) => part.type === "timeZoneName").value, day.format(when)];
+  }
   function say(element) {
     const zone = zoneOf(element);
-    try {
-      const format = new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "medium" });
-      const short = new Intl.DateTimeFormat("en", { timeZone: zone, timeZoneName: "short" });
-      const name = short.formatToParts(new Date(element.dateTime)).find((part) => part.type === "timeZoneName").value;
-      element.textContent = format.format(new Date(element.dateTime)) + " " + name;
-      element.title = zone;
-    } catch { /* a zone this browser does not know: the server's words stay */ }
+    try { [element.textContent, element.title] = [spoken(element.dateTime, zone).slice(0, 3).join(" "), zone]; } catch { /* a zone this browser does not know: the server's words stay */ }
+  }
+  /* Words of a picture: the time in them is said in the shape that it was written in. */
+  const shape = /^\d\d$|(\d{4}-\d\d-\d\d )?\d\d:\d\d(:\d\d)?( UTC)?/;
+  function sayInPicture(element) {
+    const words = (element.dataset.said ??= element.textContent), [date, time, name, day] = spoken(element.dataset.schedAt, zoneOf(element));
+    if (element.matches(".sched-day")) element.textContent = `${day} ${Number(date.slice(8))}`;
+    else element.textContent = words.replace(shape, (all, full, seconds, zone) => (full ? date + " " : "") + time.slice(0, seconds ? 8 : all.length > 2 || time.slice(3, 5) > 0 ? 5 : 2) + (zone ? " " + name : ""));
   }
   const ago = new Intl.RelativeTimeFormat(language, { numeric: "always", style: "short" });
   function count(element) {
@@ -32,6 +40,8 @@
   }
   function localise(root = document) {
     $$("time.sched-time", root).forEach(say);
+    $$("[data-sched-at]", root).forEach(sayInPicture);
+    $$("[data-sched-zone-said]", root).forEach((one) => { one.textContent = zoneOf(one); });
     $$(".sched-relative", root).forEach(count);
     $$("[data-sched-copy]", root).forEach((button) => { button.hidden = !navigator.clipboard; });
     $$("[data-sched-tail]", root).forEach((log) => { log.scrollTop = log.scrollHeight; });

@@ -3,6 +3,7 @@ from datetime import timedelta
 import pytest
 from django.utils.html import escape
 
+from scheduler.admin.instants import with_times
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import RunLog, Status
 from scheduler.schedules import Cron, Every
@@ -44,6 +45,17 @@ def test_the_question_why_it_did_not_run_is_answered_and_a_wrong_time_says_what_
     answer = text_of(boss.get(page("job_page", job.pk), {"why": "2001-01-01 13:07"}))
     assert "2001-01-01 13:07 UTC is not a slot of this job" in answer
     assert "write one like" in text_of(boss.get(page("job_page", job.pk), {"why": "noonish"}))
+
+
+def test_the_instants_of_an_answer_can_be_said_in_another_zone(boss):
+    job = make_job(schedule=Cron("0 12 * * *"))
+    body = boss.get(page("job_page", job.pk), {"why": "2001-01-01 13:07"}).rendered_content
+    assert '<time class="sched-time" datetime="2001-01-01T13:07:00Z">2001-01-01 13:07 UTC</time> is not a slot' in body
+
+
+@pytest.mark.parametrize("words", ["<b>2026-13-01 10:00 UTC</b>", "9999-99-99 99:99 UTC", "2026-01-01 10:00 XYZ"])
+def test_what_only_looks_like_an_instant_stays_text(words):
+    assert with_times(words) == escape(words)
 
 
 def test_the_last_error_stands_on_the_page_with_its_traceback(boss):

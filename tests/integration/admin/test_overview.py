@@ -27,7 +27,7 @@ def test_the_last_day_shows_runs_and_hatches_misses(boss):
     body = boss.get(page("job_overview")).rendered_content
     assert "09:00:00 UTC · succeeded · 3 h 0 min" in body
     assert '<pattern id="sched-missed"' in body
-    assert 'class="sched-missed"><title>08:00:00 UTC · missed' in body
+    assert 'class="sched-missed"><title data-sched-at="2026-03-02T08:00:00Z">08:00:00 UTC · missed' in body
     assert 'class="sched-bad"><title>' not in body
     assert 'aria-label="The last 24 hours: 1 of 1 jobs ran"' in body
 
@@ -52,7 +52,7 @@ def test_the_next_day_shows_each_slot_and_a_band_where_there_are_many(boss):
     make_job("often", Every(seconds=5))
     make_job("by hand", Manual())
     body = boss.get(page("job_overview")).rendered_content
-    assert "<title>03:00 UTC</title>" in body
+    assert '<title data-sched-at="2026-03-03T03:00:00Z">03:00 UTC</title>' in body
     assert "More than 96 starts: Every 5 seconds" in body
     assert 'aria-label="The next 24 hours: 2 of 3 jobs are due"' in body
 

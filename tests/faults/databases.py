@@ -7,10 +7,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.faults.evidence import JobRow, Row, Sample, instant
 from tests.faults.servers import Server
@@ -26,6 +26,7 @@ RUNS = """SELECT r.id, j.name AS job, r.scheduled_for AS slot, r.attempt, r.trig
 JOBS = """SELECT name, anchor_at, next_run_at, next_start_at, token, active_runs, successes, failures, timeouts, losses,
  cancellations, skips, misses, state, orphaned_at, problem, broken_at, consecutive_failures
  FROM scheduler_job ORDER BY name"""
+BEATS = "SELECT id, heartbeat_at FROM scheduler_instance"
 NEWEST_SLOT = """SELECT max(r.scheduled_for) AS slot FROM scheduler_runlog r JOIN scheduler_job j ON j.id = r.job_id
  WHERE j.name = %s AND r.attempt = 1"""
 SET_BACK = """UPDATE scheduler_job SET next_run_at = %s, next_start_at = %s, last_slot = NULL, version = version + 1
@@ -35,6 +36,9 @@ INSTANTS |= {"next_start_at", "orphaned_at", "broken_at"}
 BACK_AGAIN = 30.0
 """Seconds that the controller itself waits for a server that is away."""
 
+Rows = list[dict[str, Any]]
+T = TypeVar("T")
+
 
 class Database:
     """One database of one kind. `port` is where its server listens; 0 for a file."""
@@ -43,6 +47,8 @@ class Database:
     port = 0
     place = "%s"
     """How a parameter is written in a statement."""
+    snapshot = "BEGIN"
+    """Begins a transaction all of whose questions are answered as of one moment."""
 
     def __init__(self, server: Server | None = None) -> None:
         self.name = f"faults_{secrets.token_hex(4)}"
@@ -76,25 +82,24 @@ class Database:
         """Return whether an error says that the server has gone away, or ended our session."""
         return False
 
-    def query(self, sql: str, *parameters: Any) -> list[dict[str, Any]]:
+    def query(self, sql: str, *parameters: Any) -> Rows:
         """Return rows as dicts; again when the server was away, so the statement must bear to be repeated."""
+
+        def query() -> Rows:
+            with closing(self.connect()) as connection:
+                return _fetched(connection.cursor(), sql, *parameters)
+
+        return self._retried(query)
+
+    def _retried(self, read: Callable[[], T]) -> T:
         until = mono() + BACK_AGAIN
         while True:
             try:
-                return self._query(sql, *parameters)
+                return read()
             except Exception as error:
                 if not self.is_away(error) or mono() > until:
                     raise
             pause(0.2)
-
-    def _query(self, sql: str, *parameters: Any) -> list[dict[str, Any]]:
-        with closing(self.connect()) as connection:
-            cursor = connection.cursor()
-            cursor.execute(sql, parameters)
-            if cursor.description is None:
-                return []
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def clear(self) -> None:
         """Empty our tables."""
@@ -110,17 +115,19 @@ class Database:
         return True
 
     def sample(self) -> Sample:
-        """Read the ledger. The jobs are read first and last, and again if they changed meanwhile."""
-        for _ in range(20):
-            before, runs, after = self.query(JOBS), self.query(RUNS), self.query(JOBS)
-            if before == after:
-                break
-        beats = self.query("SELECT id, heartbeat_at FROM scheduler_instance")
+        """Read jobs, ledger and instances as they were at one moment."""
+        jobs, runs, beats = self._retried(self._snapshot)
         instances = {_hex(one["id"]): _seconds(one["heartbeat_at"]) for one in beats}
         return Sample(
-            mono=mono(), wall=wall(), rows=[_row(run) for run in runs], jobs=[_job(job) for job in after],
+            mono=mono(), wall=wall(), rows=[_row(run) for run in runs], jobs=[_job(job) for job in jobs],
             instances=instances,
         )  # fmt: skip
+
+    def _snapshot(self) -> list[Rows]:
+        with closing(self.connect()) as connection:
+            cursor = connection.cursor()
+            cursor.execute(self.snapshot)
+            return [_fetched(cursor, question) for question in (JOBS, RUNS, BEATS)]
 
 
 class Sqlite(Database):
@@ -153,6 +160,7 @@ class Sqlite(Database):
 
 class Postgresql(Database):
     kind = "postgresql"
+    snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ"
     port = 5432
 
     def url(self, port: int) -> str:
@@ -198,6 +206,7 @@ class Postgresql(Database):
 
 class Mariadb(Database):
     kind = "mariadb"
+    snapshot = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
     port = 3306
 
     def url(self, port: int) -> str:
@@ -288,6 +297,14 @@ def in_background(database: Database, seconds: float) -> threading.Thread:
     thread = threading.Thread(target=hold, daemon=True)
     thread.start()
     return thread
+
+
+def _fetched(cursor: Any, sql: str, *parameters: Any) -> Rows:
+    cursor.execute(sql, parameters)
+    if cursor.description is None:
+        return []
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def _row(values: dict[str, Any]) -> Row:

@@ -81,9 +81,10 @@ def restart(*, hard: bool) -> Fault:
     def fault(rig: Round, rng: Random) -> None:
         server = rig.database.server
         assert server is not None, "never a server that others use"
-        server.stop(hard=hard)
-        pause(rng.uniform(0, 3))
-        server.start()
+        with server.switch:
+            server.stop(hard=hard)
+            pause(rng.uniform(0, 3))
+            server.start()
         rig.used[f"server {'crashed' if hard else 'restarted'}"] += 1
 
     return fault

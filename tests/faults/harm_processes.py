@@ -43,21 +43,22 @@ def at_point(name: str, action: str) -> Fault:
 
     def fault(rig: Round, rng: Random) -> None:
         runner = rng.choice(rig.runners)
-        pid = runner.pid
+        armed = mono()
         runner.steer("point", f"{name}:{action}:{rng.randint(1, 4)}")
         if action == "kill":
             struck = wait_until_gone(runner, 8)
         else:
-            struck = bool(wait_for(lambda: _has_frozen(rig, pid), 8))
+            struck = bool(wait_for(lambda: _has_frozen(rig, name, armed), 8))
             pause(FREEZE_SECONDS if struck else 0)
-            runner.thaw()
+        runner.disarm()
+        runner.thaw()
         rig.used[f"{action} at {name}"] += bool(struck)
 
     return fault
 
 
-def _has_frozen(rig: Round, pid: int) -> bool:
-    return any(line.event == "freeze" and line.runner == pid for line in rig.lines())
+def _has_frozen(rig: Round, point: str, since: float) -> bool:
+    return any(line.event == "freeze" and line.point == point and line.mono > since for line in rig.lines())
 
 
 def in_rescue(rig: Round, rng: Random) -> None:

@@ -17,6 +17,8 @@ from tests.faults.databases import PROJECT, ROOT
 from tests.faults.timing import mono, wait_for
 
 STOP_SECONDS = 25.0
+STEERING_LENGTH = 64
+"""Bytes of a steering file, so that a new text covers the old one."""
 LIMITED = (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE)
 
 
@@ -150,17 +152,21 @@ class Runner:
                 self.process.wait(10)
 
     def steer(self, name: str, text: str) -> None:
-        """Write a file that the process steers by, whole at once."""
-        path = self.folder / f"{name}-{self.index}"
-        draft = path.with_suffix(".new")
-        draft.write_text(text)
-        draft.replace(path)
+        """Write a file that the process steers by, in one piece and in place: it may have it open."""
+        file = os.open(self.folder / f"{name}-{self.index}", os.O_WRONLY | os.O_CREAT, 0o644)
+        os.write(file, text.ljust(STEERING_LENGTH).encode())
+        os.close(file)
 
     def release(self) -> None:
         """Take back whatever it was steered by."""
-        for name in ("point", "offset", "no-threads"):
-            (self.folder / f"{name}-{self.index}").unlink(missing_ok=True)
+        self.steer("offset", "0")
+        self.disarm()
+        (self.folder / f"no-threads-{self.index}").unlink(missing_ok=True)
         self.unlimit()
+
+    def disarm(self) -> None:
+        """Let no failpoint strike any more."""
+        (self.folder / f"point-{self.index}").unlink(missing_ok=True)
 
     def limit(self, what: int, most: int) -> None:
         """Let the process, if it has come up, have no more of something, one of `resource.RLIMIT_…`."""

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from importlib.util import find_spec
@@ -30,6 +31,8 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port = free_port()
+        self.switch = threading.Lock()
+        """Held by whoever has stopped it and will start it again."""
         self._process: subprocess.Popen[bytes] | None = None
 
     def install(self) -> None:

@@ -7,15 +7,13 @@ from pathlib import Path
 from scheduler.clock import SystemClock
 
 WHOSE = os.environ.get("FAULTS_CLOCK") or os.environ.get("FAULTS_INDEX", "none")
-PATH = Path(os.environ["FAULTS_FOLDER"]) / f"offset-{WHOSE}"
+FILE = os.open(Path(os.environ["FAULTS_FOLDER"]) / f"offset-{WHOSE}", os.O_RDONLY | os.O_CREAT, 0o644)
+"""Open from the beginning, so that a process without free descriptors still sees its clock."""
 
 
 def offset() -> float:
     """Return how many seconds this process's wall clock is ahead of the true one."""
-    try:
-        return float(PATH.read_text() or 0)
-    except OSError:
-        return 0.0
+    return float(os.pread(FILE, 64, 0) or 0)
 
 
 def install() -> None:

@@ -6,12 +6,13 @@ from typing import Any
 from unittest import mock
 
 from scheduler.engine import claim
-from scheduler.models import Job
+from scheduler.models import Job, RunLog
 from tests.simulation.node import Node
 from tests.simulation.rows import read_pauses
 from tests.simulation.world import World
 
 MOST_NODES = 4
+OLD_SLOTS = 10
 
 
 def crash(world: World) -> str:
@@ -127,9 +128,20 @@ def clock_forward(world: World) -> str:
 
 
 def clock_back(world: World) -> str:
-    seconds = world.rng.choice((5, 90, 3600, 7200))
-    world.set_clock(world.clock.now() - timedelta(seconds=seconds))
-    return f"clock back {seconds} s"
+    """Half of the time to where an interval that begins anew comes upon a slot that has been decided."""
+    now = world.clock.now()
+    instants = _one_interval_before_decided_slots(world)
+    if instants and world.rng.random() < 0.5:
+        world.set_clock(world.rng.choice(instants))
+    else:
+        world.set_clock(now - timedelta(seconds=world.rng.choice((5, 90, 3600, 7200))))
+    return f"clock back {(now - world.clock.now()).total_seconds():g} s"
+
+
+def _one_interval_before_decided_slots(world: World) -> list[datetime]:
+    newest = RunLog.objects.order_by("-scheduled_for", "-pk").select_related("job")[:OLD_SLOTS]
+    found = [(run.scheduled_for, run.job.next_run_at, world.specs[run.job.name].interval) for run in newest]
+    return [slot - every for slot, next_run_at, every in found if every and next_run_at and slot < next_run_at]
 
 
 def abandon(world: World) -> str:

@@ -126,6 +126,11 @@ def no_group_pauses() -> Iterator[None]:
         yield
 
 
+def no_giving_back() -> AbstractContextManager[Any]:
+    """A process that stops keeps the claims that it has not started."""
+    return mock.patch.object(node, "release_runs")
+
+
 def no_adoption() -> AbstractContextManager[Any]:
     """A claim whose answer was lost is never asked for."""
     return mock.patch.object(node, "unheard_claims", return_value=[])
@@ -138,18 +143,19 @@ def no_count_of_attempts() -> AbstractContextManager[Any]:
 
 
 MUTANTS: dict[Mutant, dict[str, float]] = {
-    no_unique_slots: {"clock_back": 8, "boot": 5, "add": 5},
+    no_unique_slots: {"clock_back": 5, "dispatch": 60, "pass_time": 40},
     no_token_check: {},
     no_version_in_claim: {"stale_claim": 4},
     no_version_in_finish: {},
     no_coalescing: {},
     no_rescue: {},
     no_overlap_guard: {},
-    no_last_slot_guard: {"edit": 8, "add": 4},
+    no_last_slot_guard: {"edit": 12, "add": 4, "dispatch": 50},
     no_cap_on_lost_attempts: {"start": 60, "boot": 12, "pass_time": 40, "end": 2},
     no_count_of_attempts: {"start": 60, "boot": 12, "pass_time": 40, "end": 2},
     no_group_limits: {},
     no_group_pauses: {},
+    no_giving_back: {"stop": 5, "boot": 8},
     no_adoption: {"claim_in_doubt": 5},
 }
 """Every mutant, and what has to happen more often than usual for it to matter soon."""

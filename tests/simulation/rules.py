@@ -147,6 +147,7 @@ def slots_are_decided_in_order(watcher: "Watcher", change: "Change") -> None:
                 _check_catch_up(watcher, change.event, timeline, job, run)
         if job.is_stopped or not job.is_planned:
             timeline.unplan()
+        _allow_for_runs_by_hand(watcher, timeline, pk)
         timeline.check_plan(job)
 
 
@@ -167,6 +168,15 @@ def _plan(watcher: "Watcher", event: "Event", timeline: Timeline, job: JobRow) -
 def _grid(watcher: "Watcher", job: JobRow) -> Grid | None:
     spec = watcher.spec(job)
     return spec.grid(job.anchor_at) if spec.has_grid else None
+
+
+def _allow_for_runs_by_hand(watcher: "Watcher", timeline: Timeline, job: int) -> None:
+    """A clock that was set back may bring a slot to the instant of a run by hand; the job then goes on off its grid."""
+    number = timeline.expected()
+    if not watcher.clock_went_back or number is None or timeline.grid is None:
+        return
+    slot = timeline.grid.slot(number)
+    timeline.loose |= any((run.job_id, run.scheduled_for) == (job, slot) for run in watcher.runs.values())
 
 
 def _check_catch_up(watcher: "Watcher", event: "Event", timeline: Timeline, job: JobRow, run: RunRow) -> None:
@@ -250,6 +260,16 @@ def rescue_leaves_nothing(watcher: "Watcher", change: "Change") -> None:
             raise Violation(f"I7: runs {left} belong to nobody after a rescue")
 
 
+def a_stop_gives_back_what_did_not_start(watcher: "Watcher", change: "Change") -> None:
+    """A process that stops loses no run but those that it had begun; one whose claim is in doubt may not know them."""
+    node = change.event.node
+    if change.event.name != "close_as_lost" or node is None or node.claim_in_doubt:
+        return
+    for run in change.ended:
+        if not watcher.world.journal.statuses(run.pk, run.token):
+            raise Violation(f"I18: run {run.pk} was lost by a stop although it had not begun")
+
+
 def nothing_is_set_aside(watcher: "Watcher", change: "Change") -> None:
     """No job becomes unreadable or orphaned here."""
     for job in change.jobs.values():
@@ -271,5 +291,6 @@ RULES = (
     breaker_trips_once,
     dependents_follow_their_parents,
     rescue_leaves_nothing,
+    a_stop_gives_back_what_did_not_start,
     nothing_is_set_aside,
 )

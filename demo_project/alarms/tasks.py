@@ -1,6 +1,7 @@
 """The demo's tasks: one for each thing that is worth seeing."""
 
 import asyncio
+import logging
 import random
 from datetime import timedelta
 from threading import Event as Pause
@@ -10,6 +11,7 @@ from django.utils import timezone
 from demo_project.alarms.models import Event
 from scheduler import Cron, DailyAt, Every, RunContext, register
 
+log = logging.getLogger("scheduler.task")
 KEEP = timedelta(days=30)
 SENSORS = ("boiler", "chiller", "compressor")
 ARCHIVE_PARTS = 25
@@ -68,6 +70,8 @@ def scan_archive(context: RunContext) -> str:
         context.check_stop()
         Pause().wait(1)
         context.progress(part, ARCHIVE_PARTS, f"part {part}")
+        if part % 5 == 0:
+            log.info("%d of %d parts scanned", part, ARCHIVE_PARTS)
     return f"{ARCHIVE_PARTS} parts scanned"
 
 

@@ -18,6 +18,8 @@ DAY = timedelta(days=1)
 MOST_RUNS = 200
 DENSE = 96
 """More starts a day than this are drawn as one band."""
+ON_TOP = ("quiet", "calm", "good", "busy", "missed", "bad")
+"""What is drawn over what: a failure is never hidden."""
 INSTANT = timedelta(seconds=1)
 SO_CLOSE = timedelta(minutes=6)
 """Three pixels of a lane: runs closer than this cannot be told apart."""
@@ -25,7 +27,7 @@ SO_CLOSE = timedelta(minutes=6)
 
 def past_lanes(jobs: Sequence[Job], runs: dict[int, list[RunLog]], now: datetime, site: str) -> list[Lane]:
     """Return what ran in the last 24 hours; misses are hatched."""
-    return [Lane(job.name, _url(job, site), _past(runs.get(job.pk, []), now)) for job in jobs]
+    return [Lane(job.name, _url(job, site), _past(job, runs.get(job.pk, []), now)) for job in jobs]
 
 
 def future_lanes(jobs: Sequence[Job], now: datetime, site: str) -> list[Lane]:
@@ -37,12 +39,13 @@ def _url(job: Job, site: str) -> str:
     return reverse(f"{site}:scheduler_job_page", args=[job.pk])
 
 
-def _past(newest_first: Sequence[RunLog], now: datetime) -> list[Band]:
-    bands = [_band(same) for same in _close_together(newest_first[::-1], now)]
+def _past(job: Job, newest_first: Sequence[RunLog], now: datetime) -> list[Band]:
+    stretches = sorted(_close_together(newest_first[::-1], now), key=lambda one: ON_TOP.index(_tone(one)))
+    bands = [_band(one) for one in stretches]
     if len(newest_first) == MOST_RUNS:
         oldest = newest_first[-1].scheduled_for
         title = _("More than {count} runs: older ones are not drawn").format(count=MOST_RUNS)
-        bands.insert(0, Band(now - DAY, oldest, "sched-dense", title))
+        bands.insert(0, Band(max(now - DAY, job.created_at or now - DAY), oldest, "sched-dense", title))
     return bands
 
 
@@ -78,9 +81,13 @@ def _span(run: RunLog, now: datetime) -> tuple[datetime, datetime]:
     return start, max(start, end)
 
 
+def _tone(stretch: _Stretch) -> str:
+    status = stretch.first.status
+    return "missed" if status == Status.MISSED else RUN_TONES.get(status, "quiet")
+
+
 def _band(stretch: _Stretch) -> Band:
-    run = stretch.first
-    css = "sched-missed" if run.status == Status.MISSED else f"sched-{RUN_TONES.get(run.status, 'quiet')}"
+    run, css = stretch.first, f"sched-{_tone(stretch)}"
     if stretch.count > 1:
         return Band(stretch.start, stretch.end, css, counted_words({run.status: stretch.count}, dict(Status.choices)))
     title = f"{run.scheduled_for.astimezone(UTC):%H:%M:%S} UTC · {Status(run.status).label}"

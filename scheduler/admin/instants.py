@@ -86,9 +86,9 @@ def duration(length: timedelta | None) -> str:
     if length is None:
         return ""
     seconds = length.total_seconds()
-    if seconds < 0.001:
+    if 0 < seconds < 0.001:
         return f"{seconds * 1_000_000:.0f} µs"
-    if seconds < 1:
+    if 0 < seconds < 1:
         return f"{seconds * 1000:.3g} ms"
     if seconds < 60:
         return f"{seconds:.3g} s"

@@ -140,9 +140,9 @@ class JobListMixin(_ModelAdmin):
         if job.last_finished_at and job.last_run_at and job.last_finished_at >= job.last_run_at:
             took = job.last_finished_at - job.last_run_at
         found = format_html(
-            '{} <span class="sched-quiet">{}</span><div>{}</div>',
+            '{}<div><span class="sched-quiet">{}</span>{}</div>',
             look.run_badge(job.last_status),
-            duration(took),
+            "" if took is None else f"{duration(took)} · ",
             relative(job.last_finished_at, _page(job).now),
         )
         return region(job, "last", found)

@@ -65,13 +65,13 @@ class JobPageMixin(_ModelAdmin):
         if not (self.has_change_permission(request, job) and request.user.has_perm("scheduler.delete_runlog")):
             raise PermissionDenied
         if request.method != "POST":
-            context = self.job_context(request, job, _("Clear the history of {name}?").format(name=job.name))
+            context = self.job_context(request, job, _("Clear the run log of {name}?").format(name=job.name))
             return TemplateResponse(request, "admin/scheduler/job/clear.html", context)
         pruned = control.clear_history(job.name)
         words = ngettext("%d run removed.", "%d runs removed.", pruned.total) % pruned.total
         if pruned.cursor is not None:
             words += " " + _("There are more: clear again to go on.")
-        self.log_change(request, job, _("Cleared the history.") + " " + words)
+        self.log_change(request, job, _("Cleared the run log.") + " " + words)
         self.message_user(request, words)
         return HttpResponseRedirect(reverse(f"{self.admin_site.name}:scheduler_job_page", args=[job.pk]))
 

@@ -45,6 +45,7 @@ class RunLogAdminMixin(_ModelAdmin):
     list_select_related = ("job",)
     show_full_result_count = False
     paginator = CappedPaginator
+    list_per_page = 50
     list_max_show_all = 0
     actions = None
     change_list_template = "admin/scheduler/runlog/change_list.html"

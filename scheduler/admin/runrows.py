@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.db.models import Q
 from django.utils.safestring import SafeString
+from django.utils.translation import ngettext
 
 from scheduler.admin import look
 from scheduler.admin.instants import duration, instant, zone_of
@@ -43,9 +44,14 @@ def row_of(run: RunLog, zone: str) -> Row:
         late=duration(run.lateness) if slot_is_known else "",
         totals=totals_words(run.totals),
         trigger=f"{trigger} · {run.actor}" if run.actor else str(trigger),
-        summary=look.run_summary(run) + (f" (+{run.coalesced})" if run.coalesced else ""),
+        summary=" ".join(filter(None, (look.run_summary(run), further_slots(run.coalesced)))),
         percent=percent_of(run.progress),
     )
+
+
+def further_slots(count: int) -> str:
+    """Return “(and 3 more slots)”, empty for none."""
+    return ngettext("(and %d more slot)", "(and %d more slots)", count) % count if count else ""
 
 
 def totals_words(totals: Any) -> str:

@@ -13,8 +13,10 @@ from scheduler.admin.svg.canvas import line, picture, rect, text
 from scheduler.engine.stats import percentile
 
 WIDTH, HEIGHT, BOTTOM, TOP = 600, 130, 112, 16
-PER_DECADE = 3
-FASTEST = 0.0001
+BOUNDS = (1, 2, 5)
+"""Where the buckets of a decade begin: 10 ms, 20 ms, 50 ms, 100 ms."""
+FASTEST = 0.00001
+ROUNDING = 1e-9
 
 
 def histogram(durations: Sequence[timedelta]) -> SafeString:
@@ -50,12 +52,19 @@ def histogram(durations: Sequence[timedelta]) -> SafeString:
 
 
 def _place(length: timedelta, first: int) -> float:
-    return log10(max(length.total_seconds(), FASTEST)) * PER_DECADE - first
+    """Where a length lies on the axis, in buckets."""
+    bucket = _bucket(length)
+    start, end = _start(bucket), _start(bucket + 1)
+    return bucket - first + log10(max(length / start, 1)) / log10(end / start)
 
 
 def _bucket(length: timedelta) -> int:
-    return floor(log10(max(length.total_seconds(), FASTEST)) * PER_DECADE)
+    seconds = max(length.total_seconds(), FASTEST)
+    decade = floor(log10(seconds) + ROUNDING)
+    part = sum(seconds >= bound * 10.0**decade * (1 - ROUNDING) for bound in BOUNDS) - 1
+    return decade * len(BOUNDS) + part
 
 
 def _start(bucket: int) -> timedelta:
-    return timedelta(seconds=10 ** (bucket / PER_DECADE))
+    decade, part = divmod(bucket, len(BOUNDS))
+    return timedelta(seconds=BOUNDS[part] * 10.0**decade)

@@ -36,7 +36,7 @@ form = {
     "time": "04:00",
     "task": "task",
     "enabled": "on",
-    "policy": "{}",
+    "policy_timeout": "5m",
     "kwargs": "{}",
     "priority": 0,
 }

@@ -1,5 +1,6 @@
 """System checks: what can be wrong, each with an id, a message and a way out."""
 
+import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -11,6 +12,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from scheduler.conf import SETTINGS
 from scheduler.exceptions import ConfigurationError
 from scheduler.registry import registry
+from scheduler.runtime.serving import uwsgi_has_threads
 from scheduler.schedules import AfterJobs, Schedule
 
 DISTRIBUTION = "django-inprocess-scheduler"
@@ -112,3 +114,18 @@ def _why_not_shared(schedule: Schedule) -> str:
     if isinstance(schedule, AfterJobs) and len(schedule.jobs) > 1:
         return "waits for several jobs, which may run on different hosts: then no host will run it."
     return ""
+
+
+@register(Tags.compatibility)
+def check_threads(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """E005: the server lets no thread of the application run."""
+    uwsgi = sys.modules.get("uwsgi")
+    if uwsgi is None or uwsgi_has_threads(uwsgi) or getattr(settings, "SCHEDULER_ENABLED", True) is False:
+        return []
+    return [
+        Error(
+            "uWSGI runs without threads, so the scheduler cannot run in it.",
+            hint="Add enable-threads = true to the configuration of uWSGI, or set SCHEDULER_ENABLED to False.",
+            id="scheduler.E005",
+        )
+    ]

@@ -68,6 +68,7 @@ def _here() -> dict[str, Any]:
         "runs": runner is not None and runner.is_running(),
         "reason": decision.reason if decision else "not asked to start yet",
         "started_by": decision.how if decision else "",
+        "fault": decision is not None and decision.fault,
     }
     if runner is not None:
         here["threads"] = {service.name: service.is_alive() for service in runner.services}
@@ -135,6 +136,8 @@ def _problems(alive: list[dict[str, Any]], jobs: dict[str, Any], here: dict[str,
     found += [
         f"{jobs[word]} {word} job{'s' * (jobs[word] != 1)}" for word in ("broken", "stuck", "invalid") if jobs[word]
     ]
+    if here["fault"]:
+        found.append(f"this process serves and cannot run the scheduler: {here['reason']}")
     if here.get("refusal"):
         found.append(here["refusal"])
     if here.get("lock"):

@@ -27,6 +27,7 @@ CLAIM_COLUMNS = (
     "cancellations",
 )  # fmt: skip
 values_of = attrgetter(*CLAIM_COLUMNS)
+PLANNED_AT_ONCE = 500
 
 
 @dataclass(slots=True)
@@ -60,6 +61,14 @@ def claim_due(engine: Engine, now: datetime, *, ahead: timedelta, limit: int) ->
         return _claim(engine, due, now, limit, decide)
     except IntegrityError:
         return _claim_one_by_one(engine, due, now, limit)
+
+
+def plan_jobs(engine: Engine, now: datetime) -> Claims:
+    """Plan jobs that are new or were changed, many at once: that takes no worker, and due work waits for it."""
+    unplanned = Job.objects.using(engine.using).filter(next_start_at=UNPLANNED)
+    if engine.foreign_tasks:
+        unplanned = unplanned.exclude(task__in=engine.foreign_tasks)
+    return _claim(engine, unplanned, now, PLANNED_AT_ONCE, decide)
 
 
 def _claim(engine: Engine, due: QuerySet[Job], now: datetime, limit: int, decide: Decide) -> Claims:

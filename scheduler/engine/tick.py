@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from scheduler.engine.base import Engine
-from scheduler.engine.claim import Claims, claim_due, claim_waiting
+from scheduler.engine.claim import Claims, claim_due, claim_waiting, plan_jobs
 from scheduler.engine.limits import end_expired_pauses
 from scheduler.engine.presence import Look, look
+from scheduler.models import UNPLANNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,10 @@ def tick(engine: Engine, now: datetime, *, ahead: timedelta, capacity: int) -> T
     seen = look(engine, now)
     if seen is None:
         return Tick(Claims(), alive=False)
-    claims = Claims()
     if _is_due(seen.next_pause_end_at, now):
         end_expired_pauses(engine, now)
+    claims = plan_jobs(engine, now) if seen.next_job_at == UNPLANNED else Claims()
+    planned = claims.looked_at
     if capacity > 0 and _is_due(seen.next_attempt_at, now + ahead):
         claims += claim_waiting(engine, now, ahead=ahead, limit=capacity)
     left = capacity - len(claims.runs)
@@ -39,7 +41,9 @@ def tick(engine: Engine, now: datetime, *, ahead: timedelta, capacity: int) -> T
     return Tick(
         claims,
         next_at=_next_at(seen, now + ahead),
-        again=(claims.looked_at > 0 and len(claims.runs) < capacity) or _is_due(seen.next_pause_end_at, now),
+        again=planned > 0
+        or (claims.looked_at > 0 and len(claims.runs) < capacity)
+        or _is_due(seen.next_pause_end_at, now),
         someone_died=seen.someone_died,
     )
 

@@ -49,7 +49,6 @@ def play(database: Database, seed: str, number: int, options: argparse.Namespace
         mutant=options.mutant,
         apart=number % 5 == 0,
         poison="poison" in names,
-        crowd="crowd" in names,
         runners=4 if "kill-all" in names else RUNNERS,
     )
     return names, outcome

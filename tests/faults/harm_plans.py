@@ -11,12 +11,16 @@ from zoneinfo import ZoneInfo
 from tests.faults.databases import PROJECT
 from tests.faults.evidence import Stop
 from tests.faults.harm_processes import restart
+from tests.faults.jobs import in_crowd
 from tests.faults.processes import environment
 from tests.faults.rounds import Fault, Round
 from tests.faults.timing import mono, pause, wait_for, wall
 
 CONTROL_SECONDS = 30.0
 """How long people try to do something while the database is away or locked."""
+CROWD = 10_000
+CROWD_AFTER = 12.0
+CROWD_SECONDS = 60.0
 NOT_FOR_PEOPLE = ("breaks", "nightly")
 SET_BACK = ("parent", "retries", "times-out")
 """Jobs whose slots are so far apart that an old one is still the newest when it is claimed again."""
@@ -126,6 +130,19 @@ def old_plan(rig: Round, rng: Random) -> None:
         for name in SET_BACK:
             rig.used["plan set back"] += rig.database.set_plan_back(name)
         pause(rng.uniform(0.8, 1.3))
+
+
+def crowd(rig: Round, rng: Random) -> None:
+    """Very many jobs are added that are due at one instant, and one process is killed in the middle of them."""
+    (added,) = control(rig, "crowd", [str(CROWD), str(CROWD_AFTER)])
+    pause(added["at"] + 1 - wall())
+    rng.choice(rig.runners).kill()
+    wait_for(lambda: _ended_of_crowd(rig) == CROWD, CROWD_SECONDS, every=0.5)
+    rig.used["jobs due in one second"] += _ended_of_crowd(rig)
+
+
+def _ended_of_crowd(rig: Round) -> int:
+    return len({line.job for line in rig.lines() if line.event == "end" and in_crowd(line.job)})
 
 
 def control(rig: Round, action: str, names: list[str]) -> list[dict[str, Any]]:

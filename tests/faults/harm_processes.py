@@ -5,7 +5,7 @@ import urllib.request
 from contextlib import suppress
 from random import Random
 
-from tests.faults.jobs import POISON, in_crowd
+from tests.faults.jobs import POISON
 from tests.faults.processes import Runner, wait_until_gone
 from tests.faults.rounds import Fault, Round
 from tests.faults.servers import free_port
@@ -133,7 +133,7 @@ def recycling(rig: Round, rng: Random) -> None:
         guest = Runner(len(rig.runners), rig.folder, rig.database.url(rig.database.port), options)
         guest.command = [
             "-m", "gunicorn", "rig.wsgi", "--preload", "--workers=2", "--threads=2", "--max-requests=20",
-            f"--bind=127.0.0.1:{port}", "--no-control-socket",
+            f"--bind=127.0.0.1:{port}",
         ]  # fmt: skip
         rig.guests.append(guest)
         guest.start()
@@ -149,15 +149,3 @@ def _ask_all_the_time(url: str, seconds: float) -> None:
         with suppress(OSError):  # it is not up yet, or closes a connection as it leaves
             urllib.request.urlopen(url, timeout=5).read()
         pause(0.08)
-
-
-def crowd(rig: Round, rng: Random) -> None:
-    """Very many jobs are due at one instant, and one process is killed in the middle of them."""
-    pause(rig.crowd_at + 1 - wall())
-    rng.choice(rig.runners).kill()
-    wait_for(lambda: _crowd_ended(rig) >= rig.crowd, 50, every=1)
-    rig.used["jobs due in one second"] += _crowd_ended(rig)
-
-
-def _crowd_ended(rig: Round) -> int:
-    return len({line.job for line in rig.lines() if line.event == "end" and in_crowd(line.job)})

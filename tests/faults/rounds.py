@@ -27,8 +27,6 @@ QUIET_SECONDS = 5.0
 SUPERVISOR_LOOK = 0.05
 POISON_AFTER = 12.0
 STRIKE_SECONDS = 120.0
-CROWD = 10_000
-CROWD_AFTER = 25.0
 
 Fault = Callable[["Round", random.Random], None]
 
@@ -59,9 +57,6 @@ class Round:
     clock_moved: bool = False
     poison_at: float = 0.0
     """When the poison is due, in seconds since 1970."""
-    crowd: int = 0
-    """How many jobs are due at one instant."""
-    crowd_at: float = 0.0
     off_plan: set[str] = field(default_factory=set)
     stops: list[Stop] = field(default_factory=list)
     resets: list[tuple[str, float]] = field(default_factory=list)
@@ -99,15 +94,12 @@ def run_round(
     mutant: str = "",
     apart: bool = False,
     poison: bool = False,
-    crowd: bool = False,
     runners: int = RUNNERS,
 ) -> Outcome:
     """Run one round and judge it."""
     with prepared(database, seed, mutant=mutant, apart=apart, runners=runners) as rig:
         if poison:
             _poison(rig)
-        if crowd:
-            _crowd(rig)
         began = mono()
         for runner in rig.runners:
             runner.start()
@@ -132,14 +124,6 @@ def _poison(rig: Round) -> None:
     at = datetime.fromtimestamp(rig.poison_at, UTC).isoformat()
     for runner in rig.runners:
         runner.options["order"] |= {"poison": sorted(POISON), "at": at}
-
-
-def _crowd(rig: Round) -> None:
-    """Have very many jobs registered, all due at one instant when the round is under way."""
-    rig.crowd, rig.crowd_at = CROWD, wall() + CROWD_AFTER
-    at = datetime.fromtimestamp(rig.crowd_at, UTC).isoformat()
-    for runner in rig.runners:
-        runner.options["order"] |= {"burst": CROWD, "burst_at": at}
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from scheduler.engine.base import Claimed
 from scheduler.engine.clockstep import clock_moved_back, was_set_back
 from scheduler.engine.presence import dead_instances
 from scheduler.engine.rescue import rescue
+from scheduler.engine.tick import tick
 from scheduler.executors.invoke import ainvoke, context_for, from_to
 from scheduler.executors.thread import ThreadExecutor
 from scheduler.models import Instance, Job, RunLog
@@ -181,3 +182,22 @@ def test_an_async_task_that_has_ended_is_not_failed_by_a_stop_that_comes_too_lat
     late = Claimed(claimed.run, Task(name="task", function=ends_just_when_it_is_cancelled))
     outcome = asyncio.run(ainvoke(late, context_for(late), ManualClock(at(10))))
     assert (outcome.status, outcome.result) == ("succeeded", "done")
+
+
+@database
+def test_very_many_new_jobs_are_planned_by_the_hundred_and_although_no_worker_is_free():
+    for number in range(600):
+        make_job(f"new-{number}", planned_at=None)
+    engine = make_engine()
+    assert tick(engine, at(0), ahead=timedelta(0), capacity=0).again
+    assert Job.objects.filter(next_run_at__isnull=False).count() == 500
+
+
+@database
+def test_due_work_does_not_wait_until_very_many_new_jobs_are_planned_one_by_one():
+    make_job("due", schedule=Every(seconds=10))
+    for number in range(600):
+        make_job(f"new-{number}", planned_at=None)
+    engine = make_engine()
+    ran = [run.job.name for _ in range(2) for run in tick(engine, at(10), ahead=timedelta(0), capacity=101).claims.runs]
+    assert ran == ["due"]

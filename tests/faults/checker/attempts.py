@@ -1,6 +1,5 @@
 """Attempts: how often a slot is tried again, by whose fault, and not before the backoff is over. I11."""
 
-from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 
@@ -54,16 +53,16 @@ def not_before_the_backoff(evidence: Evidence) -> Iterator[Violation]:
 
 def _after_failures(evidence: Evidence, job: str, steps: list[float]) -> Iterator[Violation]:
     statuses = {(row.job, row.token): row for row in evidence.last.rows}
-    failed_in_a_row: Counter[str] = Counter()
+    failures = 0
     ends = endings(evidence)
     of_job = [line for line in starts(evidence) if line.job == job and line.runner not in evidence.frozen]
     for before, after in pairwise(of_job):
         row, ending = statuses.get((job, before.token)), ends.get((job, before.token))
         if row is None or ending is None or row.status != "failed":
-            failed_in_a_row[job] *= row is None or row.status != "succeeded"
+            failures = 0 if row and row.status == "succeeded" else failures
             continue
-        failed_in_a_row[job] += 1
-        wait = _wait(steps, failed_in_a_row[job], before, after)
+        failures += 1
+        wait = _wait(steps, failures, before, after)
         if after.mono < ending.mono + wait - evidence.early:
             yield Violation("I11", f"{job} {after.slot} #{after.attempt} started {after.mono - ending.mono:.2f} s after"
                                    f" a failure, the backoff is {wait:g} s")  # fmt: skip

@@ -8,7 +8,7 @@ from datetime import datetime
 from threading import Event
 from typing import Any
 
-from scheduler import AfterJobs, Cron, DailyAt, Every, Once, current_run, register
+from scheduler import AfterJobs, Cron, DailyAt, Every, Manual, Once, current_run, register
 from scheduler.models import Group
 from tests.faults import jobs
 
@@ -129,6 +129,7 @@ def schedule_of(spec: jobs.Spec) -> Any:
 
 def load(order: dict[str, Any]) -> None:
     """Register what the controller asks for: the steady jobs but `without`, poison, and a burst at one instant."""
+    register("crowd", schedule=Manual())(plain(0.0))
     specs = [*jobs.STEADY, *([jobs.IN_A_PROCESS] if order.get("apart") else [])]
     for spec in specs if order.get("steady", True) else []:
         if spec.name not in order.get("without", ()):
@@ -139,7 +140,6 @@ def load(order: dict[str, Any]) -> None:
     at = datetime.fromisoformat(order["at"]) if "at" in order else None
     for name in order.get("poison", ()):
         register(name, schedule=Once(at), breaker_threshold=None, **jobs.POISON[name])(poison.TASKS[name])
-    at = datetime.fromisoformat(order["burst_at"]) if "burst_at" in order else at
     for number in range(order.get("burst", 0)):
         register(f"burst-{number:05}", schedule=Once(at), breaker_threshold=None)(plain(0.0))
     for name, options in order.get("jobs", {}).items():

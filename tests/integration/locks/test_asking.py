@@ -56,8 +56,9 @@ class TestAsking:
         make_job(retries=1)
         first = host.begin()
         host.end(first, status, **({"postponed_by": timedelta(seconds=5)} if status == Status.POSTPONED else {}))
+        host.locks.step()
         host.start_again()
-        second = host.claim(120)
+        second = host.claim(95)
         assert second.claimed.run.attempt == 2
         assert host.locks.refusal(second) is None
         assert second.context.lock_fence == 2

@@ -10,11 +10,13 @@ import pytest
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.context import current_run
+from scheduler.engine.grid import EPOCH
 from scheduler.exceptions import ConfigurationError
-from scheduler.models import RunLog, Status
+from scheduler.models import Job, RunLog, Status
 from scheduler.registry import Registry, register
 from scheduler.runtime.runner import Runner
-from scheduler.schedules import Once
+from scheduler.schedules import Every, Once
+from tests.factories import at
 
 pytestmark = pytest.mark.usefixtures("file_database")
 PATIENCE = 20.0
@@ -83,6 +85,14 @@ def test_a_slot_of_another_host_is_not_carried_out_by_any_executor(function, exe
     with running(tasks):
         until(lambda: RunLog.objects.filter(status=Status.SKIPPED).exists())
     assert RunLog.objects.get().reason == "lock: web-2:7 runs it"
+
+
+def test_an_interval_that_began_before_there_was_a_lock_moves_to_the_grid_of_all_hosts(tasks):
+    register("job", schedule=Every(hours=1), into=tasks)(plain)
+    Job.objects.create(name="job", task="job", schedule=Every(hours=1), anchor_at=at(421), source=__name__)
+    with running(tasks):
+        until(lambda: Job.objects.filter(anchor_at=EPOCH, next_run_at__gt=EPOCH).exists())
+    assert Job.objects.get().next_run_at.minute == 0
 
 
 def waits_in_a_thread(attempts):

@@ -14,7 +14,10 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, None]) -> Callable[[], object]:
-        """Start a coroutine on the loop and return at once, with what cancels it."""
+        """Start a coroutine on the loop and return at once, with what cancels it.
+
+        Raises OSError or RuntimeError when there is no loop yet, and this process can have no descriptor or thread.
+        """
         loop = self._started()
         task: asyncio.Task[None] | None = None
 
@@ -40,9 +43,19 @@ class LoopThread:
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=_serve, args=(self._loop,), name="scheduler-asyncio", daemon=True).start()
+                self._loop = _serving()
             return self._loop
+
+
+def _serving() -> asyncio.AbstractEventLoop:
+    """Return a new loop that a new thread serves; without the thread there is no loop either."""
+    loop = asyncio.new_event_loop()
+    try:
+        threading.Thread(target=_serve, args=(loop,), name="scheduler-asyncio", daemon=True).start()
+    except BaseException:
+        loop.close()
+        raise
+    return loop
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

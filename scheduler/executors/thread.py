@@ -200,11 +200,22 @@ class ThreadExecutor:
             self._end(living, self._called(living))
         elif reason := closed_gate(living.claimed):
             self._end(living, skipped_by_gate(living.claimed, living.context, reason, self._clock))
+        elif error := self._not_taken_by_loop(living):
+            self._end(living, faulty(living.claimed, error, self._clock))
         else:
-            living.cancel = self._loop.run(self._run_async(living))
             self._freed()  # the worker is free again although no run has ended
             return None
         return living
+
+    def _not_taken_by_loop(self, living: Living) -> Exception | None:
+        """Hand a run to the event loop; return why that cannot be had: no thread, or no file descriptor, is left."""
+        run = self._run_async(living)
+        try:
+            living.cancel = self._loop.run(run)
+        except Exception as error:
+            run.close()
+            return error
+        return None
 
     def _refused(self, living: Living, refusal: Callable[[Living], Outcome | None]) -> Outcome | None:
         """Ask, in this worker, whether a claimed run may be carried out here; whoever cannot tell says no."""

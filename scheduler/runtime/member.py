@@ -28,6 +28,7 @@ class Member:
     def __init__(self, engine: Engine, clock: DatabaseClock, started_by: str) -> None:
         self.engine = engine
         self.joined = False
+        self._entered = False
         self.ticked_at: datetime | None = None
         self.refusal = ""
         """Why this process does not take part although it could."""
@@ -47,6 +48,7 @@ class Member:
         self._clock.measure(self.engine.using)
         ensure_groups(self.engine)
         now, renewed = self._clock.now(), self._clock.monotonic()
+        self._entered = True  # and must leave, even when it is told to stop in the middle of this
         presence.join(self.engine, this_process(), now, started_by=self._started_by)
         synced = sync(self.engine, now)
         if conf.LOCK_URL:
@@ -77,8 +79,8 @@ class Member:
 
     def leave(self) -> None:
         """Leave the database; nothing is held afterwards."""
-        if self.joined:
-            self.joined = False
+        self.joined = False
+        if self._entered:
             presence.leave(self.engine)
 
     def _tables_are_there(self) -> bool:

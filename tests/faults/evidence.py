@@ -133,6 +133,8 @@ class Evidence:
     """Pauses, and times in which no process had the job in its code."""
     resets: list[tuple[str, float]] = field(default_factory=list)
     """Which broken jobs were reset, and when, on the monotonic clock."""
+    starved: bool = False
+    """Whether processes could have no threads or descriptors, so that runs failed without a call of their task."""
     notices_may_be_lost: bool = False
     """Whether a process, or the answer of a database, may have been lost between a commit and its signal."""
     early: float = 0.02

@@ -107,6 +107,7 @@ def poison(rig: Round, rng: Random) -> None:
 
 def no_threads(rig: Round, rng: Random) -> None:
     """Processes start again while no further thread can be had."""
+    rig.starved = True
     for runner in rng.sample(rig.runners, 2):
         runner.steer("no-threads", str(mono() + WITHOUT_SECONDS))
         runner.kill()
@@ -116,6 +117,7 @@ def no_threads(rig: Round, rng: Random) -> None:
 
 def no_descriptors(rig: Round, rng: Random) -> None:
     """Two processes can open neither file nor connection; what they have open stays so."""
+    rig.starved = True
     for runner in rng.sample(rig.runners, 2):
         runner.limit(resource.RLIMIT_NOFILE, NO_MORE_THAN_THESE)
     pause(WITHOUT_SECONDS)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.databases import PROJECT, ROOT
-from tests.faults.timing import mono, wait_for
+from tests.faults.timing import mono, pause, wait_for
 
 STOP_SECONDS = 25.0
 STEERING_LENGTH = 64
@@ -120,6 +120,8 @@ class Runner:
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
+            self._send(signal.SIGUSR1)  # it prints where its threads are
+            pause(0.5)
             self.kill()
             self.process.wait(5)
             return f"runner {self.index} did not stop within {seconds:g} s"

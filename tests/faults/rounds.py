@@ -55,6 +55,7 @@ class Round:
     proxies: list[Proxy] = field(default_factory=list)
     specs: dict[str, Spec] = field(default_factory=dict)
     clock_moved: bool = False
+    starved: bool = False
     poison_at: float = 0.0
     """When the poison is due, in seconds since 1970."""
     off_plan: set[str] = field(default_factory=set)
@@ -114,7 +115,7 @@ def run_round(
             quiet = _sample(rig)
         unclean = stop_all(rig)
         evidence = _evidence(rig, earlier, quiet, healed, unclean)
-        logs = "\n".join(one.tail() for one in rig.runners)
+        logs = "\n".join(one.tail() for one in (*rig.runners, *rig.guests))
         return Outcome(judge(evidence), evidence, warm, recovered, rig.used, logs)
 
 
@@ -259,6 +260,7 @@ def _evidence(rig: Round, earlier: list[Sample], quiet: Sample, healed: float, u
         frozen=frozen,
         healed=healed,
         clock_moved=rig.clock_moved,
+        starved=rig.starved,
         off_plan=rig.off_plan,
         stops=rig.stops,
         resets=rig.resets,

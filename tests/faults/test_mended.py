@@ -201,3 +201,31 @@ def test_due_work_does_not_wait_until_very_many_new_jobs_are_planned_one_by_one(
     engine = make_engine()
     ran = [run.job.name for _ in range(2) for run in tick(engine, at(10), ahead=timedelta(0), capacity=101).claims.runs]
     assert ran == ["due"]
+
+
+@database
+def test_an_async_task_that_no_loop_takes_has_failed_and_its_worker_goes_on(monkeypatch):
+    async def task() -> None: ...
+
+    def no_descriptor() -> None:
+        raise OSError("Too many open files")
+
+    ended = threading.Event()
+    outcomes = []
+
+    def done(claimed, outcome) -> None:
+        outcomes.append(outcome)
+        ended.set()
+
+    make_job(schedule=Every(seconds=10))
+    claimed = Claimed(claim_one(make_engine(), at(10)).run, Task(name="task", function=task))
+    monkeypatch.setattr("scheduler.executors.loop.asyncio.new_event_loop", no_descriptor)
+    executor = ThreadExecutor(done, ManualClock(at(10)), workers=1)
+    executor.capacity()
+    executor.submit(claimed)
+    assert ended.wait(10)
+    assert outcomes[0].status == "failed"
+    assert "Too many open files" in outcomes[0].error
+    assert executor.wait_until_idle(10)
+    assert all(executor.thread_states().values())
+    executor.close()

@@ -70,7 +70,9 @@ def agrees(evidence: Evidence) -> Iterator[Violation]:
         yield from _row_of(line, rows.get(line.key))
     for row in evidence.last.rows:
         if row.job in evidence.specs or in_crowd(row.job):
-            yield from _lines_of(row, began[row.job, row.token], ends[row.job, row.token])
+            lines = began[row.job, row.token], ends[row.job, row.token]
+            if not (evidence.starved and row.status == "failed" and lines == (0, 0)):
+                yield from _lines_of(row, *lines)
     yield from _verdicts(evidence, rows)
 
 

@@ -3,6 +3,8 @@
 import asyncio
 import threading
 
+import pytest
+
 from scheduler.executors.loop import LoopThread
 
 PATIENCE = 10
@@ -22,6 +24,27 @@ def test_a_cancel_right_after_the_start_is_felt_and_the_coroutine_sees_its_end_X
         loop.run(waits())()
         assert ended.wait(PATIENCE)
     loop.stop()
+
+
+def test_a_loop_whose_thread_could_not_be_started_is_made_anew_for_the_next_task_M1(monkeypatch):
+    loop, ended = LoopThread(), threading.Event()
+
+    async def task():
+        ended.set()
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(threading.Thread, "start", lambda self: _refuse())
+        refused = task()
+        with pytest.raises(RuntimeError):
+            loop.run(refused)
+        refused.close()
+    loop.run(task())
+    assert ended.wait(PATIENCE)
+    loop.stop()
+
+
+def _refuse():
+    raise RuntimeError("can't start new thread")
 
 
 def test_a_cancel_after_the_end_is_no_error():

@@ -25,6 +25,14 @@ def test_leaving_removes_the_instance_I18(parts):
 
 
 @pytest.mark.django_db
+def test_a_process_that_is_stopped_in_the_middle_of_joining_leaves_no_instance_I18(parts, monkeypatch):
+    monkeypatch.setattr(module, "sync", lambda *_: parts.member.leave() or pytest.fail("stopped here"))
+    with pytest.raises(pytest.fail.Exception):
+        parts.member.join()
+    assert not Instance.objects.exists()
+
+
+@pytest.mark.django_db
 def test_a_lease_that_was_not_renewed_stops_the_claims_before_others_think_it_dead(parts):
     parts.member.join()
     parts.manual.advance(49)

@@ -1,6 +1,8 @@
 """Settings of the rig. FAULTS_FOLDER holds the journal and what the controller steers by."""
 
+import faulthandler
 import os
+import signal
 from pathlib import Path
 
 import environ
@@ -10,6 +12,8 @@ env = environ.Env()
 FOLDER = Path(os.environ["FAULTS_FOLDER"])
 os.environ.setdefault("FAULTS_RUNNER", str(os.getpid()))  # also in the children of the process executor
 os.register_at_fork(after_in_child=lambda: os.environ.update(FAULTS_RUNNER=str(os.getpid())))  # workers of a server
+
+faulthandler.register(signal.SIGUSR1)
 
 SECRET_KEY = "tests only"
 DEBUG = False

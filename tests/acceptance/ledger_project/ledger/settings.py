@@ -30,7 +30,7 @@ STATIC_URL = "static/"
 STATIC_ROOT = FOLDER / "static"
 
 SCHEDULER_ENABLED = os.environ.get("LEDGER_ENABLED", "1") == "1"
-SCHEDULER_POLL_SECONDS = 1.0
+SCHEDULER_POLL_SECONDS = float(os.environ.get("LEDGER_POLL", "1"))
 SCHEDULER_HEARTBEAT_SECONDS = float(os.environ.get("LEDGER_HEARTBEAT", "2"))
 SCHEDULER_INSTANCE_TTL_SECONDS = float(os.environ.get("LEDGER_TTL", "60"))
 SCHEDULER_LOCK_URL = os.environ.get("LEDGER_LOCK_URL", "")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import time
 from collections.abc import Callable
 from threading import Event
 from typing import Any
@@ -12,6 +13,8 @@ from asgiref.sync import sync_to_async
 from scheduler import current_run, register
 
 from .journal import note
+
+SOME = 3_000_000
 
 
 def plain(seconds: float) -> Callable[[], str]:
@@ -56,7 +59,21 @@ def patient(seconds: float) -> Callable[[], str]:
     return task
 
 
-KINDS = {"plain": plain, "async": asynchronous, "patient": patient}
+def deaf(seconds: float) -> Callable[[], str]:
+    """Return a task that keeps every other thread of its process waiting about so long, in one call of C."""
+
+    def task() -> str:
+        note("start")
+        began = time.monotonic()  # noqa: TID251
+        sum(range(SOME))
+        sum(range(int(SOME * seconds / (time.monotonic() - began))))  # noqa: TID251
+        note("end")
+        return "done"
+
+    return task
+
+
+KINDS = {"plain": plain, "async": asynchronous, "patient": patient, "deaf": deaf}
 
 
 def load(specifications: dict[str, dict[str, Any]]) -> None:

@@ -100,6 +100,37 @@ def test_a_step_that_fails_stops_nobody_else_and_work_resumes_N1_I17(steps, monk
     assert not any(map(steps.failing, steps.services))
 
 
+PARTS = {
+    "now": lambda runner: (runner.clock, "now"),
+    "submit": lambda runner: (runner.executor, "submit"),
+    "the time to sleep": lambda runner: (runner.dispatcher, "_seconds_to_sleep"),
+    "what is free": lambda runner: (runner.executor, "capacity"),
+    "what the end means": lambda runner: (runner.recorder, "_settled"),
+}
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("times", [1, 50], ids=["once", "always"])
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_a_pass_that_fails_doubles_and_loses_nothing_N1_I17(steps, monkeypatch, part, times, error):
+    """What was claimed when it failed is started once; the number of errors is there to be seen."""
+    make_job("other")
+    left = fault(monkeypatch, *PARTS[part](steps.process.runner), error, times)
+    for seconds in range(59, 66):
+        steps.all(seconds)
+    assert left[0] < times
+    assert sum(steps.errors().values()) >= 1
+    left[0] = 0
+    steps.all(70)
+    steps.all(80)
+    assert {(run.job.name, run.status, run.scheduled_for) for run in RunLog.objects.select_related("job")} == {
+        (name, Status.SUCCEEDED, at(60)) for name in ("job", "other")
+    }
+    assert RunLog.objects.count() == 2
+    assert not any(map(steps.failing, steps.services))
+    assert steps.process.runner.recorder.pending() == 0
+
+
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_a_claim_that_fails_half_way_leaves_nothing_behind_and_is_made_again_N1(steps, monkeypatch, error):
     before = Job.objects.filter(name="job").values().get()

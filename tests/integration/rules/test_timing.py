@@ -97,7 +97,11 @@ class TestGrid:
 
 
 class TestSpread:
-    """U3: jitter spreads the starts of one schedule, by a stable hash of name and slot."""
+    """U3: jitter spreads the starts of one schedule, by a stable hash of name and slot.
+
+    Without jitter nothing is spread: the first slot of an interval follows from its anchor alone, so that people can
+    tell it beforehand. A hundred jobs that are registered together with the same interval are due together.
+    """
 
     @staticmethod
     def starts(jitter, count=100, schedule=None):

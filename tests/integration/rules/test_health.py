@@ -1,0 +1,78 @@
+"""N4: green means that due work is being run, wherever it is asked."""
+
+import pytest
+
+from scheduler.engine.control import pause_group, pause_job
+from scheduler.health import get_scheduler_status, health
+from scheduler.models import EVERYTHING, Job
+from scheduler.schedules import Every
+from tests.factories import at, make_engine, make_job
+
+pytestmark = pytest.mark.django_db
+
+
+def answer(rf):
+    """Return the HTTP status of the health view, and what it says is wrong."""
+    return health(rf.get("/health/")).status_code, get_scheduler_status().problems
+
+
+def test_a_dispatcher_that_is_blocked_for_a_minute_is_red_although_its_heart_beats_N4(start, rf):
+    process = start()
+    process.dispatch()
+    process.go_to(at(60))
+    assert answer(rf) == (200, [])
+    process.go_to(at(61))
+    code, problems = answer(rf)
+    assert code == 503
+    assert problems == [f"the dispatcher of {process.engine.name} has not completed a tick for 61 s"]
+    process.dispatch()
+    process.go_to(at(62))
+    assert answer(rf) == (200, [])
+
+
+class TestOnANodeThatOnlyServes:
+    """It runs nothing itself: it answers for all."""
+
+    def test_due_work_that_nobody_runs_is_red_N4(self, clock, rf):
+        make_job()
+        clock.set(at(minutes=6))
+        assert answer(rf) == (503, ["no live instance runs the scheduler", "job is overdue by 300 s"])
+
+    def test_due_work_that_those_who_live_do_not_run_is_red_N4(self, clock, rf):
+        make_job()
+        make_engine(now=at(minutes=6))
+        clock.set(at(minutes=6))
+        assert answer(rf) == (503, ["job is overdue by 300 s"])
+
+    def test_a_minute_of_lateness_is_no_alarm_N4(self, clock, rf):
+        make_job()
+        make_engine(now=at(110))
+        clock.set(at(110))
+        assert answer(rf) == (200, [])
+
+    @pytest.mark.parametrize("pause", [lambda: pause_job("job"), lambda: pause_group(EVERYTHING)], ids=["job", "all"])
+    def test_what_is_paused_is_not_overdue_N4(self, clock, rf, pause):
+        make_job()
+        pause()
+        make_engine(now=at(minutes=6))
+        clock.set(at(minutes=6))
+        assert answer(rf) == (200, [])
+
+    def test_nobody_is_needed_when_there_is_no_job_N4(self, clock, rf):
+        assert answer(rf) == (200, [])
+
+    def test_what_is_disabled_everywhere_is_no_failure_N4(self, clock, rf, settings):
+        make_job()
+        clock.set(at(minutes=6))
+        settings.SCHEDULER_ENABLED = False
+        assert answer(rf) == (200, [])
+        assert get_scheduler_status().status == "disabled"
+
+    def test_disabled_here_does_not_hide_that_others_run_nothing_N4(self, clock, rf, settings):
+        make_job(schedule=Every(60))
+        make_engine(now=at(minutes=6))
+        clock.set(at(minutes=6))
+        settings.SCHEDULER_ENABLED = False
+        assert answer(rf)[0] == 503
+        Job.objects.update(next_start_at=at(minutes=7))
+        assert answer(rf)[0] == 200

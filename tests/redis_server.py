@@ -1,6 +1,7 @@
 """A Redis of the tests' own, on a free port, which may be stopped, started and emptied without asking anybody."""
 
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -43,6 +44,17 @@ class RedisServer:
             self._process.kill()
             self._process.wait()
             self.client.connection_pool.disconnect()
+
+    def freeze(self) -> None:
+        """Let it take connections and answer nothing."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
 
     def _answers(self) -> bool:
         with suppress(redis.ConnectionError):

@@ -40,8 +40,7 @@ class RedisLock:
             decode_responses=True,
             socket_timeout=SECONDS_TO_ANSWER,
             socket_connect_timeout=SECONDS_TO_ANSWER,
-            # Once, because a server may have dropped a connection that was idle. More would keep a worker waiting.
-            retry=Retry(NoBackoff(), 1),
+            retry=Retry(NoBackoff(), 0),  # a second try would keep a worker waiting; runs ask again by themselves
         )
         self._take = self._redis.register_script(TAKE)
         self._renew = self._redis.register_script(RENEW)

@@ -12,7 +12,7 @@ from scheduler.clock import SYSTEM_CLOCK
 from scheduler.context import current_run
 from scheduler.engine.grid import EPOCH
 from scheduler.exceptions import ConfigurationError
-from scheduler.models import Job, RunLog, Status
+from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.registry import Registry, register
 from scheduler.runtime.runner import Runner
 from scheduler.schedules import Every, Once
@@ -127,6 +127,30 @@ def test_a_run_whose_key_was_deleted_stops_and_its_slot_is_run_again_T1(make, ta
     assert first.note == "lost its lock (fence 1) while it ran"
     assert (second.status, attempts) == (Status.SUCCEEDED, [1, 2])
     assert [record.levelname for record in caplog.records if record.action == "lock_lost"] == ["WARNING"]
+
+
+def test_a_redis_that_hangs_holds_up_neither_the_heartbeat_nor_runs_by_hand_T2(tasks, redis_server, settings):
+    settings.SCHEDULER_LOCK_URL = f"{redis_server.url}?socket_timeout=0.3"
+    schedule = soon()
+    register("job", schedule=schedule, into=tasks)(plain)
+    register("by hand", into=tasks)(lambda: "done")
+    redis_server.freeze()
+    try:
+        with running(tasks) as runner:
+            until(lambda: RunLog.objects.filter(status=Status.POSTPONED).exists())
+            RunLog.objects.create(
+                job=Job.objects.get(name="by hand"), scheduled_for=at(0), trigger="manual", due_at=at(0)
+            )
+            runner.dispatching.wake()
+            until(lambda: RunLog.objects.filter(result="done").exists())
+            beat = Instance.objects.get().heartbeat_at
+            until(lambda: Instance.objects.get().heartbeat_at > beat)
+            redis_server.thaw()
+            until(lambda: RunLog.objects.filter(job__name="job", status=Status.SUCCEEDED).exists())
+    finally:
+        redis_server.thaw()
+    rows = RunLog.objects.filter(job__name="job").order_by("attempt")
+    assert [run.status for run in rows] == [Status.POSTPONED] * (len(rows) - 1) + [Status.SUCCEEDED]
 
 
 def test_a_lock_that_fails_in_an_unheard_of_way_runs_nothing_and_the_worker_goes_on(tasks, monkeypatch):

@@ -46,17 +46,31 @@ def test_runs_go_on_when_the_server_ends_all_sessions_in_the_middle_B1(kind: str
         assert [key for key, count in Counter(line.key for line in play.starts()).items() if count > 1] == []
 
 
+KEPT = {"FAULTS_KEEP_CONNECTIONS": "1"}
+TWO = {"FAULTS_SECOND_ALIAS": "1"}
+
+
 @pytest.mark.postgresql
-@pytest.mark.parametrize("env", [{}, {"FAULTS_KEEP_CONNECTIONS": "1"}], ids=["closed after use", "kept"])
-def test_connections_are_bounded_by_the_pool_and_gone_after_a_stop_B2(env: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("env", "most"),
+    [
+        ({}, WORKERS + SERVICES),
+        (KEPT, WORKERS + SERVICES),
+        (TWO, 2 * WORKERS + SERVICES),
+        (TWO | KEPT, 2 * WORKERS + SERVICES),
+    ],
+    ids=["closed after use", "kept", "two aliases", "two aliases, kept"],
+)
+def test_connections_are_bounded_by_the_pool_and_gone_after_a_stop_B2(env: dict[str, str], most: int) -> None:
+    """Services use the database of the jobs alone; workers also what their tasks use."""
     jobs = {f"job-{number}": every(1, body="queries") for number in range(30)}
     with scene("postgresql", jobs, env={"FAULTS_WORKERS": str(WORKERS), **env}) as play:
         database = play.database
         assert isinstance(database, Postgresql)
         play.start()
         seen = []
-        play.wait(lambda: seen.append(database.sessions()) or len(play.ends()) >= 200, what="200 runs that query")
-        assert max(seen) <= WORKERS + SERVICES
+        play.wait(lambda: seen.append(database.sessions()) or len(play.ends()) >= 500, what="500 runs that query")
+        assert max(seen) <= most
         play.stop()
         assert database.sessions() == 0
 

@@ -80,15 +80,19 @@ def _health(play: Scene) -> int:
     return subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, timeout=30, check=False).returncode
 
 
-@pytest.mark.parametrize("kind", ALL)
-def test_what_is_due_at_one_instant_runs_once_however_many_processes_wait_for_it_S1(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "delay"),
+    [("sqlite", 0.0), *(pytest.param(*one.values, delay, marks=one.marks) for one in SERVERS for delay in (0.0, 0.2))],
+)
+def test_what_is_due_at_one_instant_runs_once_however_many_processes_wait_for_it_S1(kind: str, delay: float) -> None:
+    """Also when every answer of the database is late by up to `delay` seconds, each by another time."""
     at = soon(18 + 1.5 * os.getloadavg()[0])
     order = {"burst": 500, "at": datetime.fromtimestamp(at, UTC).isoformat()}
     with scene(kind, {}, runners=4, **order) as play:
         play.start()
         play.wait_for_instances(4)
         for proxy in play.rig.proxies:
-            proxy.delay = 0.05
+            proxy.delay = delay
         play.wait(lambda: len(play.ends()) >= 500, seconds=at - soon(0) + 60, what="500 runs")
         for proxy in play.rig.proxies:
             proxy.delay = 0.0

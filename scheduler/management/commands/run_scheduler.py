@@ -11,7 +11,8 @@ from scheduler.exceptions import ConfigurationError
 from scheduler.management.output import SchedulerCommand
 from scheduler.runtime import local, startup
 
-LOOK_EVERY = 60.0
+LOOK_EVERY = 1.0
+"""Seconds until we see a signal that another thread has caught: one that came while we were frozen may go to any."""
 
 
 class Command(SchedulerCommand):
@@ -32,10 +33,10 @@ class Command(SchedulerCommand):
             confirm_environment()
         if not startup.claim("command:run_scheduler", "run_scheduler was called"):
             raise ConfigurationError("SCHEDULER_ENABLED is False: the scheduler does not start.")
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        local.run(by="run_scheduler")
-        self.stdout.write("The scheduler is running. Stop it with Ctrl-C.")
         try:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            local.run(by="run_scheduler")
+            self.stdout.write("The scheduler is running. Stop it with Ctrl-C.")
             _wait_for_ever()
         except KeyboardInterrupt:
             self.stdout.write("Stopping …")

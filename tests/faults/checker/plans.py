@@ -105,7 +105,8 @@ def _moved(evidence: Evidence, before: Sample, after: Sample) -> Iterator[Violat
     for job, _ in _modelled(evidence, after):
         if job.name in known and job.name not in evidence.off_plan:
             then, decided = known[job.name]
-            if decided == _decided(after, job.name) and job.next_run_at not in (None, then.next_run_at):
+            same = decided == _decided(after, job.name) and then.next_run_at and job.next_run_at
+            if same and then.next_run_at != job.next_run_at:
                 yield Violation("I21", f"{job.name}: plan moved from {then.next_run_at} to {job.next_run_at}")
 
 

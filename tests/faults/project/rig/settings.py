@@ -28,6 +28,8 @@ if "FAULTS_WAIT_TIMEOUT" in os.environ:  # MariaDB drops connections that are id
     DATABASES["default"]["OPTIONS"] = {"init_command": f"SET SESSION wait_timeout={os.environ['FAULTS_WAIT_TIMEOUT']}"}
 if "FAULTS_KEEP_CONNECTIONS" in os.environ:
     DATABASES["default"] |= {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
+if "FAULTS_SECOND_ALIAS" in os.environ:
+    DATABASES["other"] = dict(DATABASES["default"])
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 ROOT_URLCONF = "rig.urls"
 WSGI_APPLICATION = "rig.wsgi.application"

@@ -41,7 +41,7 @@ def test_the_keys_are_those_the_how_to_names(lock, redis_server):
     assert redis_server.client.ttl("scheduler:lock:{digest}:fence") == -1
 
 
-def test_a_slot_costs_about_200_bytes(lock, redis_server):
+def test_a_slot_is_as_small_as_the_how_to_says(lock, redis_server):
     owner = "5b1c2f6e-0f5c-4b5e-9d43-1f1c8f0f1d2a/123456"
     lock.take(replace(OURS, owner=owner, host="web-1.internal:4711"), LEASE)
     assert redis_server.client.memory_usage(key_of(OURS)) <= 250

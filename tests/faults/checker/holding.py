@@ -11,6 +11,8 @@ WITHIN = 30.0
 """Seconds from the end of the last fault until due work must run again."""
 UNHELD = 5.0
 """A claimed run that has not started for so long, or whose end is not written for so long, is held by nobody."""
+BUSY = 3.0
+"""Seconds that a machine may need to act on what it knows: it may be busy, and looking at a file holds writers up."""
 
 
 def nothing_held_by_the_dead(evidence: Evidence) -> Iterator[Violation]:
@@ -23,7 +25,7 @@ def nothing_held_by_the_dead(evidence: Evidence) -> Iterator[Violation]:
         beat = sample.instances.get(row.instance)
         if beat is None:
             yield Violation("I7", f"{_name(row)} is {row.status}, but its instance {row.instance} is gone")
-        elif not evidence.clock_moved and sample.wall - beat > evidence.ttl + evidence.heartbeat + 1:
+        elif not evidence.clock_moved and sample.wall - beat > evidence.ttl + evidence.heartbeat + BUSY:
             yield Violation("I7", f"{_name(row)} is {row.status}, its instance silent for {sample.wall - beat:.1f} s")
         else:
             yield from _really_goes_on(evidence, sample, row)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from tests.faults.evidence import RUN_EVENTS, Evidence, Line, Row, Sample
 
+DECLARED_DEAD = ("its process died", "its process was stopped", "it was stuck")
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -37,6 +39,11 @@ def starts(evidence: Evidence) -> list[Line]:
 def endings(evidence: Evidence) -> dict[tuple[str, int], Line]:
     """Return how the body of each run ended, by job and token."""
     return {(line.job, line.token): line for line in evidence.lines if line.event in RUN_EVENTS[1:]}
+
+
+def was_declared_dead(row: Row | None) -> bool:
+    """Return whether a run was closed by others, so that its body may have gone on."""
+    return row is not None and row.finished_at is not None and row.reason.startswith(DECLARED_DEAD)
 
 
 def on_monotonic(evidence: Evidence, seconds: float) -> float:

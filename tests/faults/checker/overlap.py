@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from tests.faults.evidence import Evidence, Line, Row
 from tests.faults.jobs import GROUP, GROUP_LIMIT
 
-from .base import Violation, endings, on_monotonic, starts
+from .base import Violation, endings, on_monotonic, starts, was_declared_dead
 
 SLACK = 0.05
 DECLARED_DEAD = ("its process died", "its process was stopped", "its lease was lost", "it was stuck")
@@ -48,7 +48,7 @@ def _spans(evidence: Evidence) -> Iterator[tuple[float, float, Line]]:
 
 
 def _declared_dead(evidence: Evidence, line: Line, row: Row | None) -> list[float]:
-    if row is None or row.finished_at is None or not row.reason.startswith(DECLARED_DEAD):
+    if row is None or row.finished_at is None or not was_declared_dead(row):
         return []
     if evidence.clock_moved:
         return [line.mono]  # its end cannot be placed

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from tests.faults.evidence import Evidence, Line, Row
 
-from .base import Violation, samples, starts
+from .base import Violation, samples, starts, was_declared_dead
 
 NO_RUN = ("skipped", "missed", "pending")
 
@@ -25,9 +25,11 @@ def grow(evidence: Evidence) -> Iterator[Violation]:
 
 def _order(evidence: Evidence) -> Iterator[Violation]:
     lines: dict[str, list[Line]] = defaultdict(list)
+    rows = {row.key: row for row in evidence.last.rows}
     for line in starts(evidence):
         if line.runner not in evidence.frozen and _is_serial(evidence, line.job):
-            lines[line.job].append(line)
+            if not (evidence.clock_moved and was_declared_dead(rows.get(line.key))):  # by the clock, though it lives
+                lines[line.job].append(line)
     for job, of_job in lines.items():
         for before, after in pairwise(of_job):
             if after.token <= before.token:

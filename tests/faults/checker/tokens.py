@@ -27,9 +27,9 @@ def _order(evidence: Evidence) -> Iterator[Violation]:
     lines: dict[str, list[Line]] = defaultdict(list)
     rows = {row.key: row for row in evidence.last.rows}
     for line in starts(evidence):
-        if line.runner not in evidence.frozen and _is_serial(evidence, line.job):
-            if not (evidence.clock_moved and was_declared_dead(rows.get(line.key))):  # by the clock, though it lives
-                lines[line.job].append(line)
+        by_the_clock = evidence.clock_moved and was_declared_dead(rows.get(line.key))  # although it lives
+        if line.runner not in evidence.frozen and not by_the_clock and _is_serial(evidence, line.job):
+            lines[line.job].append(line)
     for job, of_job in lines.items():
         for before, after in pairwise(of_job):
             if after.token <= before.token:

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from scheduler.admin.instants import DASH, duration, instant, relative, with_times, zone_of
+from scheduler.admin.instants import DASH, instant, relative, with_times, zone_of
 from scheduler.admin.living import living_runs
 from scheduler.admin.policywords import policy_words
 from scheduler.admin.preview import Preview, preview_of
@@ -116,7 +116,7 @@ def _pictures(runs: Sequence[RunLog], now: datetime) -> dict[str, SafeString | s
         "bars": duration_bars(runs) if timed else SafeString(),
         "histogram": histogram(timed),
         "calendar": calendar_map(_days(runs), now.astimezone(ZoneInfo(settings.TIME_ZONE)).date()),
-        "slowest": duration(max(timed)) if timed else "",
+        "calendar_zone": settings.TIME_ZONE,
     }
 
 

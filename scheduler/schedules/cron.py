@@ -1,5 +1,6 @@
 """Cron: the expression everybody knows, with daylight saving done as cronie does it."""
 
+import calendar
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from scheduler.schedules.wall_schedule import WallSchedule, checked_zone
 from scheduler.schedules.wallclock import zone_of
 
 CLOCK_FIELDS = (SECOND, MINUTE, HOUR)
+NAMES = re.compile("|".join((*calendar.day_name, *calendar.month_name[1:])))
+"""What cron-descriptor leaves in the language of the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,10 @@ def _described(expression: str, _: Translate) -> str:
         from cron_descriptor import Options, get_description
     except ImportError:
         return plain
-    options = Options(use_24hour_time_format=True, locale_code="en_US")
-    return _(get_description(MACROS.get(expression.lower(), expression), options))
+    # Translators: the language of cron-descriptor that is yours, such as de_DE.
+    options = Options(use_24hour_time_format=True, locale_code=_("en_US"))
+    words = get_description(MACROS.get(expression.lower(), expression), options)
+    return NAMES.sub(lambda name: _(name[0]), words)
 
 
 def _is_misread(compiled: CompiledCron) -> bool:

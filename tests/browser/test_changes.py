@@ -75,3 +75,36 @@ def test_a_bulk_pause_needs_a_second_yes(boss):
     boss.click("form.sched-form a")
     boss.wait(lambda: boss.all("#result_list"))
     assert "paused" not in boss.text("#result_list")
+
+
+def test_a_marked_task_is_run_after_a_second_yes_also_without_javascript(boss):
+    boss.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        boss.go("scheduler/job/?q=careful")
+        boss.click("button[formaction$='/run/']")
+        boss.wait(lambda: "Sends a mail to everybody." in boss.text("#content"))
+        boss.click("form.sched-form a")
+        boss.wait(lambda: boss.all("#result_list"))
+        assert "never ran" in boss.text(".field-last_result")
+        boss.click("button[formaction$='/run/']")
+        boss.wait(lambda: boss.all("form.sched-form button"))
+        boss.click("form.sched-form button")
+        boss.wait(lambda: "Asked to run now." in boss.text(".messagelist"))
+    finally:
+        boss.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_an_option_is_written_in_its_folded_group_and_a_wrong_one_is_told_there(boss):
+    path = boss.open_job("to_edit")
+    boss.go(path + "change/")
+    field = "[name=policy_timeout]"
+    assert not boss.find(field).is_displayed()
+    boss.click("fieldset:has([name=policy_timeout]) summary")
+    boss.write(field, "soon")
+    boss.click(".submit-row [name=_save]")
+    boss.wait(lambda: "such as 30s, 5m or 1h30m" in boss.text(".field-policy_timeout .errorlist"))
+    boss.write(field, "1h30m")
+    boss.click(".submit-row [name=_save]")
+    boss.wait(lambda: "Timeout" in boss.text("#content") and "1h30m" in boss.text("#content"))
+    boss.click("form[action$='/follow-code/'] button")
+    boss.wait(lambda: "Changed by people" not in boss.text("#content"))

@@ -6,6 +6,9 @@ import pytest
 
 from tests.browser.person import Person
 
+pytestmark = pytest.mark.timeout(400)
+"""Each test visits twenty pages, and a machine may be busy."""
+
 NARROW = {"width": 320, "height": 900, "deviceScaleFactor": 1, "mobile": False}
 LISTS = ["", "scheduler/", "scheduler/job/", "scheduler/job/overview/", "scheduler/job/add/", "scheduler/runlog/",
          "scheduler/instance/", "scheduler/job/?q=nothing-like-it"]  # fmt: skip

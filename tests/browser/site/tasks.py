@@ -64,3 +64,8 @@ def failing() -> None:
     """Fail with a hostile text."""
     log.warning(HOSTILE)
     raise ValueError(HOSTILE)
+
+
+@register("careful", confirm="Sends a mail to everybody.")
+def careful() -> None:
+    """Be confirmed."""

@@ -1,9 +1,10 @@
 import pytest
 from django.db import OperationalError
 from django.utils import translation
+from django.utils.translation import gettext
 
 from scheduler.admin import joblist
-from scheduler.schedules import DailyAt
+from scheduler.schedules import Cron, DailyAt
 from tests.factories import make_job
 from tests.integration.admin.pages import page, text_of
 
@@ -15,6 +16,12 @@ def test_the_admin_speaks_german(boss, settings):
         words = text_of(boss.get(page("job_changelist")))
     for german in ("Jeden Tag um 03:00", "lief noch nie", "geplant", "Keine lebende Instanz", "Auffrischen"):
         assert german in words
+
+
+def test_cron_expressions_are_told_in_german():
+    with translation.override("de"):
+        words = Cron("30 8 * * 1-5", timezone="Europe/Berlin").describe(gettext)
+    assert words == "Um 08:30, Montag bis Freitag, Zeit von Europe/Berlin"
 
 
 def test_without_its_tables_the_list_says_what_to_run(boss, monkeypatch):

@@ -5,7 +5,7 @@ import urllib.request
 from contextlib import suppress
 from random import Random
 
-from tests.faults.jobs import POISON
+from tests.faults.jobs import MOST_LOST, POISON
 from tests.faults.processes import Runner, wait_until_gone
 from tests.faults.rounds import Fault, Round
 from tests.faults.servers import free_port
@@ -18,6 +18,7 @@ FREEZE_SECONDS = 5.5
 """Longer than the time to live of the rig."""
 WITHOUT_SECONDS = 5.0
 """How long processes must do without threads, descriptors or room on the disk."""
+POISON_SECONDS = 20.0
 NO_MORE_THAN_THESE = 3
 """Descriptors up to here are always taken, so a process with this limit gets none."""
 
@@ -102,7 +103,12 @@ def restart(runner: Runner, rig: Round) -> None:
 def poison(rig: Round, rng: Random) -> None:
     """Tasks that raise BaseException, exit the process, close connections, leave transactions open, never return."""
     pause(rig.poison_at + 6 - wall())
+    wait_for(lambda: _exits(rig) >= MOST_LOST, POISON_SECONDS)  # the last of them must not happen while all stop
     rig.used["poison tasks"] += len({line.job for line in rig.lines() if line.job in POISON})
+
+
+def _exits(rig: Round) -> int:
+    return sum(line.event == "die" and line.point == "os._exit" for line in rig.lines())
 
 
 def no_threads(rig: Round, rng: Random) -> None:

@@ -5,6 +5,8 @@ from typing import Any
 
 GROUP = "serial"
 GROUP_LIMIT = 1
+MOST_LOST = 3
+"""A slot whose process died so often is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

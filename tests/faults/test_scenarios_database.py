@@ -68,8 +68,13 @@ def test_connections_are_bounded_by_the_pool_and_gone_after_a_stop_B2(env: dict[
         database = play.database
         assert isinstance(database, Postgresql)
         play.start()
-        seen = []
-        play.wait(lambda: seen.append(database.sessions()) or len(play.ends()) >= 500, what="500 runs that query")
+        seen: list[int] = []
+
+        def enough() -> bool:
+            seen.append(database.sessions())
+            return len(play.ends()) >= 500
+
+        play.wait(enough, seconds=120, what="500 runs that query")
         assert max(seen) <= most
         play.stop()
         assert database.sessions() == 0

@@ -34,6 +34,7 @@ def test_a_killed_process_leaves_nothing_running_and_others_run_its_job_G1(kind:
         assert (first.status, first.attempt, second.attempt) == ("lost", 1, 2)
         assert first.finished_at is not None
         play.wait(lambda: play.ends("other"), what="the other job ends")
+        play.wait(lambda: [row.status for row in play.rows("other")] != ["running"], what="its end is written")
         assert [row.status for row in play.rows("other")] == ["succeeded"]
 
 

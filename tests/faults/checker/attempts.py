@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from itertools import groupby, pairwise
 
 from tests.faults.evidence import Evidence, Line, Row
-from tests.faults.jobs import Spec, backoff_of
+from tests.faults.jobs import MOST_LOST, Spec, backoff_of
 
 from .base import Violation, endings, rows_by_job, starts
 
-MOST_LOST = 3
-"""A slot whose process died so often is given up."""
 DIED = "its process died"
 FAILED = ("failed", "timed_out")
 

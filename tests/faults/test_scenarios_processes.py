@@ -1,14 +1,16 @@
 """Processes die, freeze, disagree about the time, or start together: G1, G3, N4, S1, S2."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
 
-from tests.faults.databases import PROJECT
+from tests.faults.databases import PROJECT, Sqlite
 from tests.faults.processes import environment
 from tests.faults.scenes import ALL, SERVERS, Scene, every, once, scene, soon
 from tests.faults.timing import pause
@@ -43,7 +45,7 @@ def test_a_process_that_was_frozen_beyond_its_lease_changes_no_verdict_G3(kind: 
     with scene(kind, {"nap": once(soon(0), seconds=3)}, runners=2) as play:
         play.start(0)
         play.wait(lambda: play.starts("nap"), what="it runs")
-        play.runners[0].freeze()
+        _freeze_between_transactions(play)
         play.start(1)
         play.wait(lambda: len(play.ends("nap")) == 1, what="the other instance runs it again")
         play.runners[0].thaw()
@@ -55,6 +57,24 @@ def test_a_process_that_was_frozen_beyond_its_lease_changes_no_verdict_G3(kind: 
         assert (job.successes, job.losses, job.active_runs) == (1, 1, 0)
         play.wait_for_instances(2)
         play.stop()
+
+
+def _freeze_between_transactions(play: Scene) -> None:
+    """A process that is frozen while it writes keeps a SQLite file locked for all: that is no question of verdicts."""
+    play.runners[0].freeze()
+    while isinstance(play.database, Sqlite) and _is_locked(play.database):
+        play.runners[0].thaw()
+        pause(0.05)
+        play.runners[0].freeze()
+
+
+def _is_locked(database: Sqlite) -> bool:
+    with closing(sqlite3.connect(database.path, timeout=0.2, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+    return False
 
 
 def _first(play: Scene):  # type: ignore[no-untyped-def]

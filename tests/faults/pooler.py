@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.faults.servers import free_port
 from tests.faults.timing import wait_for
 
 INI = """[databases]
@@ -35,7 +36,7 @@ def program() -> str | None:
 def pooler(server: int, sessions: int) -> Iterator[int]:
     """Run PgBouncer with so many sessions for each database; yields the port it listens on."""
     with tempfile.TemporaryDirectory(prefix="pooler-") as name:
-        folder, port = Path(name), _free_port()
+        folder, port = Path(name), free_port()
         text = INI.format(server=server, port=port, sessions=sessions, folder=folder)
         (folder / "users").write_text('"postgres" ""\n')
         (folder / "ini").write_text(text)
@@ -56,9 +57,3 @@ def _answers(port: int) -> bool:
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
         return True
     return False
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

@@ -1,11 +1,14 @@
 """The database goes away, is locked, or drops what is idle: B1, B2, B3, C2."""
 
+import urllib.error
+import urllib.request
 from collections import Counter
 
 import pytest
 
 from tests.faults.databases import Postgresql, in_background
 from tests.faults.scenes import SERVERS, every, once, scene, soon
+from tests.faults.servers import free_port
 from tests.faults.timing import mono, pause
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
@@ -95,16 +98,32 @@ def test_a_write_lock_of_another_process_loses_and_doubles_nothing_B3(seconds: i
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_a_server_that_is_away_at_boot_is_waited_for_C2(kind: str) -> None:
+def test_a_server_that_is_away_at_boot_is_waited_for_while_pages_are_served_C2(kind: str) -> None:
+    port = free_port()
     with scene(kind, {"tick": every(1)}) as play:
-        (proxy,) = play.rig.proxies
+        (proxy,), (runner,) = play.rig.proxies, play.runners
+        runner.command = ["-m", "gunicorn", "rig.wsgi", f"--bind=127.0.0.1:{port}"]
         proxy.refusing = True
         play.start()
+        play.wait(lambda: _status(port, "/health/live/") == 200, what="the web server serves")
         play.wait(play.errors, what="it says that the database is away")
         pause(8)
         away = play.errors()
         assert len(away) <= 1 + 8 // 5 + 1, "throttled"
-        assert play.runners[0].is_alive()
+        assert (_status(port, "/health/live/"), _status(port, "/health/")) == (200, 503)
         proxy.refusing = False
         play.wait(lambda: play.ends("tick"), seconds=20, what="jobs are registered and run")
+        play.wait(lambda: _status(port, "/health/") == 200, what="health is green")
         play.stop()
+
+
+def _status(port: int, path: str) -> int:
+    """Return the HTTP status of a page; 0 when nobody answers."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return int(error.code)
+    except OSError:
+        return 0

@@ -57,7 +57,7 @@ def one_catch_up(evidence: Evidence) -> Iterator[Violation]:
         return
     began = {(line.job, line.token): line for line in starts(evidence)}
     for job, rows in rows_by_job(evidence).items():
-        if not _runs_the_latest(evidence, job):
+        if job in evidence.off_plan or not _runs_the_latest(evidence, job):
             continue
         runs = [(row, began[row.job, row.token]) for row in rows if row.attempt == 1 and (row.job, row.token) in began]
         for (before, line), (after, _) in pairwise(runs):

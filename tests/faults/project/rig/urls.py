@@ -1,5 +1,5 @@
-"""The health page, for processes that serve."""
+"""`health/` and `health/live/`, for processes that serve."""
 
 from django.urls import include, path
 
-urlpatterns = [path("health/", include("scheduler.urls"))]
+urlpatterns = [path("", include("scheduler.urls"))]

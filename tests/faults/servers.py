@@ -78,7 +78,13 @@ class PostgresqlServer(Server):
     def install(self) -> None:
         if BY_ROOT:
             shutil.chown(self.folder, "postgres")
-        command = [str(self.folder_of_binaries() / "initdb"), "--auth=trust", "--username=postgres", "--no-sync"]
+        command = [
+            str(self.folder_of_binaries() / "initdb"),
+            "--auth=trust",
+            "--username=postgres",
+            "--no-sync",
+            "--no-locale",
+        ]
         subprocess.run(
             [*command, "--encoding=UTF8", "data"], cwd=self.folder, check=True, capture_output=True, timeout=120,
             **BY_ROOT,

@@ -5,16 +5,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 PROGRAM = """
 import django
 from datetime import UTC, datetime, timedelta
 django.setup()
-from django.core.management import call_command
-call_command("migrate", verbosity=0)
+import atexit
+from django.db import connection
+name = connection.settings_dict["NAME"]
+connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+atexit.register(connection.creation.destroy_test_db, name, verbosity=0)
 from scheduler.models import Job, RunLog
 from scheduler.registry import Registry, register
 from scheduler.schedules import DailyAt, Every, Once
@@ -55,10 +56,11 @@ from tests.settings import *
 USE_TZ = False
 TIME_ZONE = "Asia/Shanghai"
 INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "scheduler"]
+if not DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    DATABASES["default"]["TEST"] = {"NAME": "test_shanghai"}
 """
 
 
-@pytest.mark.skipif("DATABASE_URL" in os.environ, reason="the program migrates a database of its own, in memory")
 def test_every_once_and_daily_keep_their_instants_D5(tmp_path):
     (tmp_path / "shanghai.py").write_text(SETTINGS)
     environment = {

@@ -18,6 +18,7 @@ from scheduler.context import LogLines, Postpone, RunContext, RunStopped, _curre
 from scheduler.engine.base import Claimed
 from scheduler.engine.finish import Outcome
 from scheduler.engine.plan import policy_of
+from scheduler.executors import logs
 from scheduler.executors.connections import own_connections
 from scheduler.executors.render import rendered
 from scheduler.executors.text import STATE_LIMIT, error_text, keep_tail, result_text, storable
@@ -205,6 +206,7 @@ def _outcome(context: RunContext, status: str, started_at: datetime, clock: Cloc
 
 @contextmanager
 def _current_run(context: RunContext) -> Iterator[None]:
+    logs.renew()
     token = _current.set(context)
     try:
         yield

@@ -10,6 +10,8 @@ LINE = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
 class RunLogHandler(logging.Handler):
     """Appends each record to the run it was logged in."""
 
+    installed = False
+
     def emit(self, record: logging.LogRecord) -> None:
         run = current_run()
         if run is not None:
@@ -24,14 +26,23 @@ _handler = RunLogHandler()
 
 def install() -> None:
     """Start keeping log records, in processes that run tasks only. Idempotent."""
-    root = logging.getLogger()
+    _handler.installed = True
+    renew()
+
+
+def renew() -> None:
+    """Put back what a later `logging.config` of the project took away: Django configures logging once more when the
+    application is made, which may be after the scheduler has started."""
+    root, task_logger = logging.getLogger(), logging.getLogger("scheduler.task")
+    if not _handler.installed:
+        return
     if _handler not in root.handlers:
         root.addHandler(_handler)
-    task_logger = logging.getLogger("scheduler.task")
     if task_logger.level == logging.NOTSET:
         task_logger.setLevel(logging.INFO)
 
 
 def uninstall() -> None:
     """Stop keeping log records."""
+    _handler.installed = False
     logging.getLogger().removeHandler(_handler)

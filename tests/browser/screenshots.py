@@ -45,30 +45,37 @@ def main() -> None:
 
 def take_all(person: Person) -> None:
     """Six pictures: the jobs in light and dark, and four pages of which two are dark."""
-    take(person, "jobs-light", "scheduler/job/", "light", 1000)
-    take(person, "jobs-dark", "scheduler/job/", "dark", 1000)
-    take(person, "overview-light", "scheduler/job/overview/", "light", 1150)
-    take(person, "job-light", person.open_job("notify_on_call"), "light", 1500)
-    take(person, "editor-dark", person.open_job("morning_report") + "change/", "dark", 1500)
+    take(person, "jobs-light", "scheduler/job/", "light")
+    take(person, "jobs-dark", "scheduler/job/", "dark")
+    take(person, "overview-light", "scheduler/job/overview/", "light")
+    take(person, "job-light", person.open_job("notify_on_call"), "light")
+    take(person, "editor-dark", person.open_job("morning_report") + "change/", "dark")
     person.open_job("scan_archive")
     person.wait(lambda: (person.browser.refresh(), person.all("td progress"))[1], 60)
     run = person.find(".sched-table tbody a").get_attribute("href") or ""
-    take(person, "run-dark", run, "dark", 620)
+    person.go(run)
+    person.wait(lambda: len(person.text("#sched-log").splitlines()) > 2, 60)
+    take(person, "run-dark", run, "dark")
 
 
-def take(person: Person, name: str, path: str, theme: str, height: int) -> None:
-    """Take one picture, without the list of apps at the side."""
+def take(person: Person, name: str, path: str, theme: str) -> None:
+    """Take one picture of the whole page, without the list of apps at the side."""
     chrome: Chrome = person.browser
     chrome.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]}
     )
-    size = {"width": 1200, "height": height, "deviceScaleFactor": 1, "mobile": False}
-    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    resize(person, 600)
     person.run("localStorage.setItem('django.admin.navSidebarIsOpen', 'false')")
     person.go(path)
+    resize(person, int(person.run("return document.querySelector('#content').getBoundingClientRect().bottom")) + 20)
     time.sleep(0.5)  # noqa: TID251 - the times are said in the zone of the browser
     IMAGES.mkdir(exist_ok=True)
     chrome.save_screenshot(str(IMAGES / f"{name}.png"))
+
+
+def resize(person: Person, height: int) -> None:
+    size = {"width": 1200, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    person.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import warnings
 from functools import partial, wraps
+from logging.config import dictConfig
 
 import pytest
 from django.contrib.auth.models import Group
@@ -113,6 +114,19 @@ class TestWhatATaskIsGiven:
         finally:
             logs.uninstall()
         assert row.log.endswith("WARNING shop: stock is low")
+
+    def test_its_log_is_kept_when_the_project_configures_logging_after_the_scheduler_has_started(self):
+        root, scheduler = logging.getLogger(), logging.getLogger("scheduler")
+        before = root.handlers[:], root.level, scheduler.level, scheduler.handlers[:]
+        logs.install()
+        levels = {"root": {"level": "WARNING"}, "loggers": {"scheduler": {"level": "ERROR"}}}
+        try:
+            dictConfig({"version": 1, "disable_existing_loggers": False, **levels})
+            row = run(lambda: logging.getLogger("scheduler.task").info("half of it is done"))
+        finally:
+            logs.uninstall()
+            root.handlers[:], root.level, scheduler.level, scheduler.handlers[:] = before
+        assert row.log.endswith("INFO scheduler.task: half of it is done")
 
 
 async def plain_async():

@@ -6,13 +6,16 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from scheduler.models import Job, JobState
+from scheduler.registry import registry
 
 
 def row_buttons(job: Job, site: str, *, run: bool, pause: bool) -> SafeString:
     """Return what applies to the job; each submits the form around it to an address of its own."""
     buttons = []
     if run and job.job_state not in (JobState.ORPHANED, JobState.INVALID):
-        buttons.append(_button(job, site, "run", _("Run now"), "▶"))
+        task = registry.find(job.task)
+        word = _("Run now…") if task is not None and task.confirm else _("Run now")
+        buttons.append(_button(job, site, "run", word, "▶"))
     if pause and (job.paused_at or job.broken_at):
         name, word, icon = ("reset", _("Reset"), "↺") if job.broken_at else ("resume", _("Resume"), "⏵")
         buttons.append(_button(job, site, name, word, icon))

@@ -31,6 +31,11 @@ def test_a_marked_job_asks_on_a_page_of_the_server_and_runs_after_the_second_yes
     assert RunLog.objects.get().job == mail
 
 
+def test_the_button_of_a_marked_job_says_that_a_question_follows(boss, mail):
+    assert "Run now… mail" in text_of(boss.get(page("job_changelist"), {"q": "mail"}))
+    assert "Run now… calm" not in text_of(boss.get(page("job_page", make_job("calm").pk)))
+
+
 def test_the_bulk_action_asks_once_for_all_and_starts_none_before(boss, mail):
     calm = make_job("calm")
     response = do(boss, "run_now", mail, calm)

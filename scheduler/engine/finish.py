@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
 
+from django.db import IntegrityError
+
 from scheduler.engine.base import Engine
 from scheduler.engine.bulk import LostRace, insert_runs, update_rows
 from scheduler.engine.dependencies import wake_dependents
@@ -41,15 +43,21 @@ def finish_runs(engine: Engine, ends: Sequence[Finished], *, in_doubt: bool = Fa
                 return _settle_all(engine, [(end.run, end.outcome) for end in ends], Settled())
         except LostRace:
             engine.lost_races += 1
+        except IntegrityError:
+            pass  # a slot that follows stands in the ledger already, or a text cannot be stored
     with write_transaction(engine.using):
         settled = Settled()
-        return _settle_all(engine, _as_stored(engine, ends, settled), settled)
+        return _settle_all(engine, _as_stored(engine, ends, settled), settled, asks=True)
 
 
-def _settle_all(engine: Engine, ends: Sequence[tuple[RunLog, Outcome]], settled: Settled) -> Settled:
+def _settle_all(
+    engine: Engine, ends: Sequence[tuple[RunLog, Outcome]], settled: Settled, *, asks: bool = False
+) -> Settled:
     versions = {run.job_id: run.job.version for run, _ in ends}
     statuses = {run.pk: run.status for run, _ in ends}
     follow_ups = [row for run, outcome in ends for row in settle(run, outcome, settled)]
+    if asks:
+        follow_ups = [row for row in follow_ups if not _is_decided(engine, row, settled)]
     runs = [run for run, _ in ends]
     _write_runs(engine, runs, statuses)
     _write_jobs(engine, {run.job_id: run.job for run in runs}, versions)
@@ -78,6 +86,16 @@ def _as_stored(engine: Engine, ends: Sequence[Finished], settled: Settled) -> li
         else:
             settled.stale.append(run.pk)
     return valid
+
+
+def _is_decided(engine: Engine, row: RunLog, settled: Settled) -> bool:
+    """Whether the ledger has the slots that were passed over already, from before the clock was set back."""
+    same = RunLog.objects.using(engine.using).filter(job=row.job, scheduled_for=row.scheduled_for, attempt=row.attempt)
+    if row.status != Status.SKIPPED or not same.exists():
+        return False
+    row.job.skips -= 1 + row.coalesced
+    settled.skipped.remove(row)
+    return True
 
 
 def _is_written(run: RunLog, end: Finished) -> bool:

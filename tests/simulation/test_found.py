@@ -127,3 +127,16 @@ def test_nobody_is_alive_until_a_wrong_time_I7():
     clock_moved_back(engine, at(10))
     assert Instance.objects.get().heartbeat_at == at(10)
     assert not Job.objects.exists()
+
+
+def test_a_run_can_end_although_the_slots_that_passed_meanwhile_are_decided_I3():
+    """They were run before the clock was set back; the end was refused, and every later one with it."""
+    job = make_job()
+    engine = make_engine()
+    claimed = claim_one(engine, at(60))
+    RunLog.objects.create(job=job, scheduled_for=at(180), trigger=Trigger.SCHEDULE, status=Status.SUCCEEDED)
+    settled = finish(engine, claimed, at(60), after=130)
+    assert (len(settled.finished), settled.skipped) == (1, [])
+    assert ledger(job) == [(at(60), 1, Status.SUCCEEDED), (at(180), 1, Status.SUCCEEDED)]
+    job.refresh_from_db()
+    assert (job.skips, job.active_runs, job.next_run_at) == (0, 0, at(240))

@@ -144,7 +144,7 @@ class JobActionsMixin(_ModelAdmin):
 
 def _names(names: list[str]) -> str:
     if len(names) <= 3:
-        return ", ".join(names)
+        return ", ".join(f"“{name}”" for name in names)  # in quotes, or Django would write its first letter large
     return ngettext("%d job", "%d jobs", len(names)) % len(names)
 
 

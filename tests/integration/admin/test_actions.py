@@ -23,7 +23,7 @@ def test_run_now_promises_a_run_and_runs_nothing_in_the_request(boss):
     response = boss.post(page("job_run", job.pk))
     (run,) = RunLog.objects.all()
     assert (run.status, run.trigger, run.actor) == (Status.PENDING, Trigger.MANUAL, "boss")
-    assert told(response) == ["job: Asked to run now."]
+    assert told(response) == ["“job”: Asked to run now."]
 
 
 def test_run_now_is_refused_with_the_reason_while_the_job_is_busy(boss):
@@ -54,7 +54,7 @@ def test_a_bulk_action_tells_refusals_and_does_the_rest(boss):
     good, bad = make_job("good"), make_job("bad", task="stranger")
     messages = told(do(boss, "run_now", good, bad))
     assert any("'bad'" in message and "not registered" in message for message in messages)
-    assert "good: Asked to run now." in messages
+    assert "“good”: Asked to run now." in messages
     assert [run.job for run in RunLog.objects.all()] == [good]
 
 

@@ -27,7 +27,7 @@ def test_a_marked_job_asks_on_a_page_of_the_server_and_runs_after_the_second_yes
     assert not RunLog.objects.exists()
     answer = boss.post(page("job_run", mail.pk), {"confirmed": "1", "next": page("job_changelist")})
     assert answer.url == page("job_changelist")
-    assert told(answer) == ["mail: Asked to run now."]
+    assert told(answer) == ["“mail”: Asked to run now."]
     assert RunLog.objects.get().job == mail
 
 

@@ -63,14 +63,16 @@ def _has_frozen(rig: Round, point: str, since: float) -> bool:
 
 
 def in_rescue(rig: Round, rng: Random) -> None:
-    """Kill one process, and whoever rescues its runs in the middle of that."""
-    first, second, *_ = rng.sample(rig.runners, 3)
+    """Kill one process, and whoever rescues its runs in the middle of that: another one, or its own successor."""
+    began = mono()
     for runner in rig.runners:
-        if runner is not first:
-            runner.steer("point", "rescue:kill:1")
-    first.kill()
-    struck = wait_until_gone(second, 10)
-    rig.used["kill at rescue"] += bool(struck or any(line.point == "rescue" for line in rig.lines()))
+        runner.steer("point", "rescue:kill:1")
+    rng.choice(rig.runners).kill()
+    rig.used["kill at rescue"] += bool(wait_for(lambda: _died_in_rescue(rig, began), 12))
+
+
+def _died_in_rescue(rig: Round, since: float) -> bool:
+    return any(line.event == "die" and line.point == "rescue" and line.mono > since for line in rig.lines())
 
 
 def freeze(rig: Round, rng: Random) -> None:

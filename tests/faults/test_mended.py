@@ -10,6 +10,7 @@ from scheduler.engine.adopt import unheard_claims
 from scheduler.engine.base import Claimed
 from scheduler.engine.clockstep import clock_moved_back, was_set_back
 from scheduler.engine.presence import dead_instances
+from scheduler.engine.release import release_runs
 from scheduler.engine.rescue import rescue
 from scheduler.engine.tick import tick
 from scheduler.executors.invoke import ainvoke, context_for, from_to
@@ -229,3 +230,16 @@ def test_an_async_task_that_no_loop_takes_has_failed_and_its_worker_goes_on(monk
     assert executor.wait_until_idle(10)
     assert all(executor.thread_states().values())
     executor.close()
+
+
+@database
+def test_a_slot_that_is_given_back_still_waits_for_the_end_of_its_backoff():
+    job = make_job(schedule=Every(seconds=10), backoff=[13])
+    engine = make_engine()
+    run_at(engine, at(10), "failed")
+    job.refresh_from_db()
+    planned = job.next_run_at, job.next_start_at
+    assert planned == (at(20), at(23))
+    release_runs(engine, [claim_one(engine, at(23))])
+    job.refresh_from_db()
+    assert (job.next_run_at, job.next_start_at) == planned

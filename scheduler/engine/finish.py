@@ -78,10 +78,13 @@ def _as_stored(engine: Engine, ends: Sequence[Finished], settled: Settled) -> li
     valid = []
     for end in ends:
         run = runs.get(end.run.pk)
-        if run is None or _is_written(run, end):
+        if run is None:
             continue
-        if run.is_living and run.token == end.run.token:
-            run.job = jobs[run.job_id]
+        run.job = jobs[run.job_id]
+        if _is_written(run, end):
+            if run.instance_id == engine.instance_id:
+                _tell_of(run, settled)
+        elif run.is_living and run.token == end.run.token:
             valid.append((run, end.outcome))
         else:
             settled.stale.append(run.pk)
@@ -102,6 +105,13 @@ def _is_written(run: RunLog, end: Finished) -> bool:
     """Whether an earlier try was committed although its answer never came."""
     written = run.token, run.due_at, run.finished_at
     return written == (end.run.token, None, end.outcome.finished_at)
+
+
+def _tell_of(run: RunLog, settled: Settled) -> None:
+    """Nobody has heard of an end whose answer never came: not the receivers of signals, nor who starts what follows."""
+    (settled.skipped if run.status == Status.SKIPPED else settled.finished).append(run)
+    settled.broken += [run] if run.job.broken_at == run.finished_at else []
+    settled.promised += 1
 
 
 def _write_runs(engine: Engine, runs: list[RunLog], statuses: dict[int, str]) -> None:

@@ -93,7 +93,7 @@ def test_an_end_that_was_committed_although_its_answer_was_lost_is_not_counted_t
     finish(engine, claimed, at(61))
     settled = finish(engine, claimed, at(61), in_doubt=True)
     job.refresh_from_db()
-    assert (settled.finished, settled.stale, job.successes, job.active_runs) == ([], [], 1, 0)
+    assert (settled.finished, settled.stale, job.successes, job.active_runs) == ([claimed.run], [], 1, 0)
     assert job.runs.get().note == ""
 
 

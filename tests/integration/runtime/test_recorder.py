@@ -1,12 +1,15 @@
 """The recorder never loses the end of a run."""
 
 from collections import deque
+from dataclasses import replace
 
 import pytest
 from django.db import DataError, OperationalError
+from django.db.models import F
 
 from scheduler.engine.finish import Outcome, Settled
 from scheduler.models import Job, RunLog, Status
+from scheduler.policy.codec import from_options
 from scheduler.runtime import recorder as module
 from scheduler.runtime.recorder import Recorder
 from tests.factories import at, claim_at, ledger, make_engine, make_job
@@ -91,6 +94,37 @@ def test_an_answer_that_was_lost_after_the_commit_counts_once_I12(recorder, engi
         recorder.write()
     recorder.write()
     assert list(Job.objects.values_list("successes", "active_runs")) == [(1, 0)] * 2
+
+
+def test_an_end_whose_answer_was_lost_is_told_all_the_same_and_a_broken_job_once_I14(recorder, heard, monkeypatch):
+    Job.objects.filter(name="a").update(policy=from_options({"breaker_threshold": 1}))
+    Job.objects.update(version=F("version") - 1)  # as the claims left them
+    for end in recorder._ends:
+        end.run.job.refresh_from_db()
+    recorder._ends[0] = replace(recorder._ends[0], outcome=replace(recorder._ends[0].outcome, status=Status.FAILED))
+    failing(monkeypatch, OperationalError("connection lost"), after_writing=True)
+    with pytest.raises(OperationalError):
+        recorder.write()
+    recorder.write()
+    told = heard[-1]
+    assert [run.job.name for run in told.finished] == ["a", "b"]
+    assert [run.job.name for run in told.broken] == ["a"]
+    recorder.write()
+    assert sum(len(settled.broken) for settled in heard) == 1
+
+
+def test_an_end_that_can_never_be_written_does_not_hold_up_the_others(recorder, heard, monkeypatch):
+    def has_a(ends):
+        return any(end.run.job.name == "a" for end in ends)
+
+    failing(monkeypatch, *[RuntimeError("a defect")] * 4, only=has_a)
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            recorder.write()
+        assert recorder.pending() == 1
+    assert [run.job.name for settled in heard for run in settled.finished] == ["b"]
+    assert recorder.write() == 1
+    assert set(Job.objects.values_list("successes", "active_runs")) == {(1, 0)}
 
 
 def test_one_end_that_cannot_be_stored_loses_its_texts_and_nobody_elses_P1(recorder, monkeypatch, caplog):

@@ -136,7 +136,7 @@ class Evidence:
     starved: bool = False
     """Whether processes could have no threads or descriptors, so that runs failed without a call of their task."""
     notices_may_be_lost: bool = False
-    """Whether a process, or the answer of a database, may have been lost between a commit and its signal."""
+    """Whether a process may have died, or been declared dead, between a commit and its signal."""
     early: float = 0.02
     """How many seconds before its slot a start may be, because clocks can only be compared so well."""
     ttl: float = 4.0

@@ -264,7 +264,7 @@ def _evidence(rig: Round, earlier: list[Sample], quiet: Sample, healed: float, u
         off_plan=rig.off_plan,
         stops=rig.stops,
         resets=rig.resets,
-        notices_may_be_lost=bool(rig.database.port or dead or frozen),
+        notices_may_be_lost=bool(dead or frozen),
         early=_early(rig),
         unclean=rig.problems
         + unclean

@@ -28,7 +28,7 @@ from scheduler.admin.rowbuttons import row_buttons
 from scheduler.admin.svg import sparkline
 from scheduler.admin.svg.sparkline import BARS
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.models import UNPLANNED, Job, RunLog
+from scheduler.models import Job, RunLog
 from scheduler.models.fields import Unreadable
 from scheduler.schedules import Schedule
 
@@ -150,8 +150,8 @@ class JobListMixin(_ModelAdmin):
     @admin.display(description=_("next run"), ordering="next_start_at")
     def next_start(self, job: Job) -> SafeString:
         """When the job starts next: relative, and absolute with the zone named."""
-        at = job.next_run_at if job.next_start_at in (None, UNPLANNED) else job.next_start_at
-        if at is None or job.job_state in look.STOPPED:
+        at = look.next_start(job)
+        if at is None:
             return region(job, "next", NOTHING)
         if job.active_runs and at <= _page(job).now:
             return region(job, "next", format_html('<span class="sched-quiet">{}</span>', gettext("after this run")))

@@ -20,7 +20,7 @@ from scheduler.admin.rowbuttons import row_buttons
 from scheduler.admin.runrows import page_of_runs
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine import control
-from scheduler.models import UNPLANNED, Job, RunLog
+from scheduler.models import Job, RunLog
 
 if TYPE_CHECKING:
     from scheduler.admin.actions import JobActionsMixin as _ModelAdmin
@@ -98,7 +98,7 @@ class JobPageMixin(_ModelAdmin):
 
 
 def _next_start(job: Job, now: Any) -> dict[str, Any]:
-    at = job.next_run_at if job.next_start_at in (None, UNPLANNED) else job.next_start_at
-    if at is None or job.job_state in look.STOPPED or (job.active_runs and at <= now):
+    at = look.next_start(job)
+    if at is None or (job.active_runs and at <= now):
         return {"next_at": "", "next_away": ""}
     return {"next_at": instant(at, zone=zone_of(job, settings.TIME_ZONE)), "next_away": relative(at, now)}

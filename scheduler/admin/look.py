@@ -1,11 +1,13 @@
 """How states look: an icon and a word for each, never a colour alone."""
 
+from datetime import datetime
+
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from scheduler.models import Job, JobState, RunLog, Status
+from scheduler.models import UNPLANNED, Job, JobState, RunLog, Status
 
 TONES = {
     JobState.SCHEDULED: "calm",
@@ -53,6 +55,15 @@ RUN_ICONS: dict[str, str] = {
 }
 STOPPED = (JobState.PAUSED, JobState.BROKEN, JobState.DISABLED, JobState.FINISHED, JobState.ORPHANED, JobState.INVALID)
 STUCK, OVERDUE, FAILING = _("stuck"), _("overdue"), _("failing")
+
+
+def next_start(job: Job) -> datetime | None:
+    """Return when a job starts next, which for a broken one is its probe; None when nothing is planned."""
+    start: datetime | None = job.next_start_at
+    slot: datetime | None = job.next_run_at
+    if job.job_state in STOPPED:
+        return start if job.job_state == JobState.BROKEN and start != UNPLANNED else None
+    return slot if start in (None, UNPLANNED) else start
 
 
 def badge(tone: str, icon: str, word: object, title: object = "") -> SafeString:

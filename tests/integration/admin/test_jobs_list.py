@@ -5,7 +5,7 @@ import pytest
 from django.db import connection
 
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.models import Instance, Job, RunLog, Status
+from scheduler.models import UNPLANNED, Instance, Job, RunLog, Status
 from scheduler.schedules import Cron, Every
 from tests.factories import make_job
 from tests.integration.admin.pages import page, text_of
@@ -49,6 +49,17 @@ def test_a_row_tells_the_state_in_icon_and_word_the_schedule_its_zone_and_the_ne
     assert 'data-zone="Europe/Berlin"' in row
     assert f"{at:%Y-%m-%d %H:%M:%S} UTC" in row
     assert ">in 1 h<" in row
+
+
+IN_AN_HOUR = SYSTEM_CLOCK.now() + HOUR
+
+
+@pytest.mark.parametrize(("start", "told"), [(IN_AN_HOUR, True), (UNPLANNED, False), (None, False)])
+def test_a_broken_job_tells_when_its_probe_is_if_it_has_one(boss, start, told):
+    columns = {"broken_at": SYSTEM_CLOCK.now(), "next_run_at": IN_AN_HOUR, "next_start_at": start}
+    make_job("report", columns=columns)
+    row = row_of(boss.get(page("job_changelist")), "report")
+    assert (f'datetime="{IN_AN_HOUR:%Y-%m-%dT%H:%M:%S}' in row) is told
 
 
 def test_the_sparkline_has_a_text_alternative_that_counts_the_runs(boss):

@@ -1,12 +1,12 @@
 """Presence: which scheduler processes live on this database."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from scheduler.engine.base import Engine
 from scheduler.engine.read import SOME_INSTANT, CompiledQuery
@@ -69,10 +69,22 @@ def look(engine: Engine, now: datetime) -> Look | None:
     return None
 
 
+def starts_after(engine: Engine, at: datetime) -> list[datetime | None]:
+    """Return the first start of a job and of a promised attempt after `at`, where there is one."""
+    jobs = _planned_jobs(engine.using, engine.foreign_tasks).filter(next_start_at__gt=at)
+    attempts = RunLog.objects.using(engine.using).waiting().filter(due_at__gt=at)
+    first_job = jobs.order_by("next_start_at").values_list("next_start_at", flat=True)[:1]
+    return [*first_job, *attempts.order_by("due_at").values_list("due_at", flat=True)[:1]]
+
+
+def _planned_jobs(using: str, foreign_tasks: Collection[str]) -> QuerySet[Job]:
+    return Job.objects.using(using).filter(next_start_at__isnull=False).exclude(task__in=foreign_tasks)
+
+
 @lru_cache(maxsize=16)
 def _look_query(using: str, instance_id: UUID, foreign_tasks: frozenset[str]) -> CompiledQuery:
     """It is asked many times a minute, and Django takes ten times as long to compile it as a database to answer."""
-    jobs = Job.objects.using(using).filter(next_start_at__isnull=False).exclude(task__in=foreign_tasks)
+    jobs = _planned_jobs(using, foreign_tasks)
     attempts = RunLog.objects.using(using).waiting()
     pauses = Group.objects.using(using).paused().filter(paused_until__isnull=False)
     dead = Instance.objects.using(using).dead(SOME_INSTANT).exclude(pk=OuterRef("pk"))

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from scheduler.engine.base import Engine
 from scheduler.engine.claim import Claims, claim_due, claim_waiting, plan_jobs
 from scheduler.engine.limits import end_expired_pauses
-from scheduler.engine.presence import Look, look
+from scheduler.engine.presence import Look, look, starts_after
 from scheduler.models import UNPLANNED
 
 
@@ -38,12 +38,12 @@ def tick(engine: Engine, now: datetime, *, ahead: timedelta, capacity: int) -> T
     left = capacity - len(claims.runs)
     if left > 0 and _is_due(seen.next_job_at, now + ahead):
         claims += claim_due(engine, now, ahead=ahead, limit=left)
+    free = len(claims.runs) < capacity
+    again = planned > 0 or (claims.looked_at > 0 and free) or _is_due(seen.next_pause_end_at, now)
     return Tick(
         claims,
-        next_at=_next_at(seen, now + ahead),
-        again=planned > 0
-        or (claims.looked_at > 0 and len(claims.runs) < capacity)
-        or _is_due(seen.next_pause_end_at, now),
+        next_at=_next_at(engine, seen, now + ahead, hidden=free and not again),
+        again=again,
         someone_died=seen.someone_died,
     )
 
@@ -52,9 +52,12 @@ def _is_due(at: datetime | None, horizon: datetime) -> bool:
     return at is not None and at <= horizon
 
 
-def _next_at(seen: Look, horizon: datetime) -> datetime | None:
-    """Return the earliest start still to come; what is due already waits for a free worker or a free job."""
-    to_come = [
-        at for at in (seen.next_job_at, seen.next_attempt_at, seen.next_pause_end_at) if at is not None and at > horizon
-    ]
-    return min(to_come, default=None)
+def _next_at(engine: Engine, seen: Look, horizon: datetime, *, hidden: bool) -> datetime | None:
+    """Return the earliest start still to come; what is due already waits for a free worker or a free job.
+
+    Although workers are free, it may wait for its group or the end of a pause: then it hides what comes after it.
+    """
+    firsts = [seen.next_job_at, seen.next_attempt_at, seen.next_pause_end_at]
+    if hidden and any(_is_due(at, horizon) for at in firsts):
+        firsts += starts_after(engine, horizon)
+    return min((at for at in firsts if at is not None and at > horizon), default=None)

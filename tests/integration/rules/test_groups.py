@@ -5,7 +5,8 @@ import pytest
 from scheduler.engine.control import pause_group, resume_group, run_now
 from scheduler.engine.limits import ensure_groups
 from scheduler.engine.rescue import rescue
-from scheduler.models import Group, Job, RunLog, Status
+from scheduler.models import UNPLANNED, Group, Job, RunLog, Status
+from scheduler.schedules import Every
 from tests.factories import at, claim_at, finish, make_engine, make_job, tick_at
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known", "clock")]
@@ -52,6 +53,35 @@ def test_who_waits_stays_due_and_follows_when_a_place_is_free():
     (following,) = claim_at(engine, at(70)).runs
     assert (following.job.name, following.run.scheduled_for) == (second.name, at(60))
     assert not RunLog.objects.exclude(status__in=["running", "succeeded"]).exists()
+
+
+def test_who_waits_for_a_full_group_hides_no_start_to_come():
+    """Else the process slept a whole poll, and every job of it started that late."""
+    make_jobs(2)
+    make_job("other", Every(seconds=62))
+    (engine,) = engines()
+    tick_at(engine, at(60))
+    assert tick_at(engine, at(60.5)).next_at == at(62)
+
+
+def test_who_waits_for_the_end_of_a_pause_hides_no_start_to_come():
+    make_jobs(1)
+    make_job("other", Every(seconds=62))
+    (engine,) = engines()
+    pause_group("serial", reason="holidays")
+    Job.objects.filter(group="serial").update(next_start_at=UNPLANNED)
+    assert tick_at(engine, at(60.5)).next_at == at(62)
+
+
+def test_an_attempt_that_waits_for_its_job_hides_no_other():
+    busy, other = make_job("busy"), make_job("other")
+    (engine,) = engines()
+    claim_at(engine, at(60), limit=1)
+    promised = {"attempt": 2, "trigger": "retry", "status": Status.PENDING}
+    RunLog.objects.create(job=busy, scheduled_for=at(0), due_at=at(30), **promised)
+    RunLog.objects.create(job=other, scheduled_for=at(0), due_at=at(62), **promised)
+    Job.objects.filter(pk=other.pk).update(next_start_at=at(120))
+    assert tick_at(engine, at(60.5)).next_at == at(62)
 
 
 def test_a_full_group_does_not_crowd_out_others():

@@ -14,7 +14,7 @@ django.setup()
 import atexit
 from django.db import connection
 name = connection.settings_dict["NAME"]
-connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+connection.creation.create_test_db(verbosity=0, autoclobber=True)
 atexit.register(connection.creation.destroy_test_db, name, verbosity=0)
 from scheduler.models import Job, RunLog
 from scheduler.registry import Registry, register

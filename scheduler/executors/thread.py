@@ -25,6 +25,8 @@ SHORTEST_RUN = 0.0001
 IDLE_WAIT = 60.0
 DUE_ALREADY = 0.0
 """Sorts before every start to come; among themselves these go by priority, then as they came."""
+LAST_STEPS = 0.2
+"""Seconds that an idle worker is given to end."""
 LEASE_LOOK = 0.1
 """Seconds between two looks whether runs may start again."""
 
@@ -143,9 +145,16 @@ class ThreadExecutor:
         return True
 
     def close(self) -> None:
-        """End the loop of async tasks; worker threads end by themselves."""
+        """End the loop of async tasks and the workers; one that is held by a run that never ends is left behind.
+
+        A thread that still runs while the interpreter shuts down can abort the process.
+        """
         self.request_stop()
         self._loop.stop()
+        held = {living.thread_id for living in self.living()}
+        for thread in self._threads:
+            if thread.ident not in held and thread is not threading.current_thread():
+                thread.join(LAST_STEPS)
 
     def thread_states(self) -> dict[str, bool]:
         """Return which workers live, by thread name."""

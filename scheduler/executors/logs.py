@@ -33,9 +33,9 @@ def install() -> None:
 def renew() -> None:
     """Put back what a later `logging.config` of the project took away: Django configures logging once more when the
     application is made, which may be after the scheduler has started."""
-    root, task_logger = logging.getLogger(), logging.getLogger("scheduler.task")
     if not _handler.installed:
         return
+    root, task_logger = logging.getLogger(), logging.getLogger("scheduler.task")
     if _handler not in root.handlers:
         root.addHandler(_handler)
     if task_logger.level == logging.NOTSET:

@@ -12,6 +12,7 @@ class LoopThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, None]) -> Callable[[], object]:
         """Start a coroutine on the loop and return at once, with what cancels it.
@@ -33,29 +34,32 @@ class LoopThread:
         # One turn of the loop later than asked for: a task cancelled before its first step would never see its end.
         return lambda: loop.call_soon_threadsafe(loop.call_soon, cancel)
 
-    def stop(self) -> None:
-        """Cancel what runs on the loop and end it."""
+    def stop(self) -> threading.Thread | None:
+        """Cancel what runs on the loop and end it; return its thread, if there was one, which ends after that."""
         with self._lock:
             loop, self._loop = self._loop, None
+            thread, self._thread = self._thread, None
         if loop is not None:
             loop.call_soon_threadsafe(_cancel_all_and_stop, loop)
+        return thread
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                self._loop = _serving()
+                self._loop, self._thread = _serving()
             return self._loop
 
 
-def _serving() -> asyncio.AbstractEventLoop:
-    """Return a new loop that a new thread serves; without the thread there is no loop either."""
+def _serving() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
+    """Return a new loop and the new thread that serves it; without the thread there is no loop either."""
     loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=_serve, args=(loop,), name="scheduler-asyncio", daemon=True)
     try:
-        threading.Thread(target=_serve, args=(loop,), name="scheduler-asyncio", daemon=True).start()
+        thread.start()
     except BaseException:
         loop.close()
         raise
-    return loop
+    return loop, thread
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

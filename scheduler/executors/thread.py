@@ -150,10 +150,11 @@ class ThreadExecutor:
         A thread that still runs while the interpreter shuts down can abort the process.
         """
         self.request_stop()
-        self._loop.stop()
-        held = {living.thread_id for living in self.living()}
-        for thread in self._threads:
-            if thread.ident not in held and thread is not threading.current_thread():
+        loop = self._loop.stop()
+        held = {living.thread_id for living in self.living() if living.holds_worker}
+        idle = [thread for thread in self._threads if thread.ident not in held]
+        for thread in [*idle, *([loop] if loop else [])]:
+            if thread is not threading.current_thread():
                 thread.join(LAST_STEPS)
 
     def thread_states(self) -> dict[str, bool]:

@@ -61,10 +61,10 @@ class Runner:
         self.beating = Service("heartbeat", Heartbeat(self.member, self.executor).step, clock)
         self.monitoring = Service("monitor", Monitor(self.engine, self.executor, self.clock).step, clock)
         self.keeping = Service("housekeeper", Housekeeper(self.engine, self.member, self.clock).step, clock)
-        self.helping = [self.recording, self.beating, self.monitoring, self.keeping]
+        helping = [self.recording, self.beating, self.monitoring, self.keeping]
         if self.locks is not None:
-            self.helping.append(Service("locks", self.locks.step, clock))
-        self.watchdog = Watchdog([*self.helping, self.dispatching])
+            helping.append(Service("locks", self.locks.step, clock))
+        self.watchdog = Watchdog([*helping, self.dispatching])
         self.watching = Service("watchdog", self.watchdog.step, clock)
         self.services = [*self.watchdog.services, self.watching]
         self.stopping = False
@@ -95,9 +95,7 @@ class Runner:
         jobs_changed.disconnect(dispatch_uid=id(self))
         runs_asked_to_stop.disconnect(dispatch_uid=id(self))
         self._finish_what_lives(conf.SHUTDOWN_SECONDS if seconds is None else seconds)
-        for service in self.helping:
-            service.stop()
-            service.join(LAST_WRITES)
+        self._end_threads()
         if self.locks is not None:
             self.locks.close()
         self.executor.close()
@@ -127,6 +125,14 @@ class Runner:
             self.member.leave()
         except Exception:
             logger.exception("The scheduler could not leave cleanly; others will rescue its runs")
+
+    def _end_threads(self) -> None:
+        """Wait for each: one that is at a database while the interpreter shuts down can abort the process."""
+        deadline = self.clock.monotonic() + LAST_WRITES
+        for service in self.services:
+            service.stop()
+        for service in self.services:
+            service.join(deadline - self.clock.monotonic())
 
     def _write_everything(self) -> None:
         while self.recorder.write():

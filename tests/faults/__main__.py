@@ -24,15 +24,15 @@ class Tally:
     """What the rounds on one database showed."""
 
     rounds: int = 0
-    violations: int = 0
+    violations: list[str] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
     runs: int = 0
     slowest: float = 0.0
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, seed: str, outcome: Outcome) -> None:
         """Count one round."""
         self.rounds += 1
-        self.violations += len(outcome.violations)
+        self.violations += [f"--seed {seed}: {violation}" for violation in outcome.violations]
         self.faults += outcome.used
         self.runs += sum(line.event == "start" for line in outcome.evidence.lines)
         self.slowest = max(self.slowest, outcome.recovered)
@@ -99,16 +99,17 @@ def run(kind: str, options: argparse.Namespace) -> Tally | None:
             began = mono()
             names, outcome = play(database, seed, number, options)
             report(kind, f"{seed}:{number}", names, outcome, mono() - began)
-            tally.add(outcome)
+            tally.add(f"{seed}:{number}", outcome)
     return tally
 
 
 def summary(kind: str, seed: str, tally: Tally) -> str:
-    """Return the result of one database in one line."""
+    """Return the result of one database in one line, and what was violated once more: much may stand in between."""
     faults = ", ".join(f"{name} {count}" for name, count in sorted(tally.faults.items()))
     return (
-        f"{kind}, seed {seed}: {tally.rounds} rounds, {tally.runs} runs, violations {tally.violations}; all work went"
-        f" on within {tally.slowest:.1f} s of the last fault; faults: {faults}"
+        f"{kind}, seed {seed}: {tally.rounds} rounds, {tally.runs} runs, violations {len(tally.violations)}; all work"
+        f" went on within {tally.slowest:.1f} s of the last fault; faults: {faults}"
+        + "".join(f"\n    {kind} {violation}" for violation in tally.violations[:SHOWN])
     )
 
 
@@ -143,7 +144,7 @@ def main() -> int:
     tally = run(options.database, options)
     if tally is not None:
         print(summary(options.database, options.seed, tally), flush=True)
-    return int(tally is not None and tally.violations > 0)
+    return int(tally is not None and bool(tally.violations))
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ def environment(folder: Path, url: str, index: int, options: Mapping[str, Any]) 
         "DJANGO_SETTINGS_MODULE": "rig.settings",
         "PYTHONPATH": os.pathsep.join([str(PROJECT), str(ROOT)]),
         "PYTHONUNBUFFERED": "1",
+        "PYTHONFAULTHANDLER": "1",
         "DATABASE_URL": url,
         "FAULTS_FOLDER": str(folder),
         "FAULTS_INDEX": str(index),
@@ -184,7 +185,7 @@ class Runner:
                     most = resource.prlimit(self.pid, what)[1]
                     resource.prlimit(self.pid, what, (most, most))
 
-    def tail(self, lines: int = 15) -> str:
+    def tail(self, lines: int = 60) -> str:
         """Return the end of what it printed."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
 

@@ -62,18 +62,57 @@ def running(tasks, *, workers=4, settings=None, stop_within=PATIENCE) -> Iterato
     finally:
         runner.stop(stop_within)
         assert nothing_is_held()
+        assert not threads_but_those_of(runner.executor.living())
 
 
 def nothing_is_held():
-    """I18: no run is open, no job is busy, no instance is entered, no service thread lives."""
+    """I18: no run is open, no job is busy, no instance is entered."""
     assert not RunLog.objects.filter(status=Status.RUNNING).exists()
     assert not Job.objects.active().exists()
     assert not Instance.objects.exists()
     return True
 
 
+def threads_but_those_of(living):
+    """Return our threads that no run holds. One that lives while the interpreter shuts down can abort the process."""
+    held = {run.thread_id for run in living if run.holds_worker}
+    return [
+        thread.name for thread in threading.enumerate()
+        if thread.name.startswith("scheduler-") and thread.ident not in held
+    ]  # fmt: skip
+
+
 def soon(seconds=0.4):
     return Once(SYSTEM_CLOCK.now() + timedelta(seconds=seconds))
+
+
+def test_a_stop_waits_for_a_watchdog_in_the_middle_of_its_look_I18(tasks):
+    looking = threading.Event()
+
+    def slow_look():
+        looking.set()
+        threading.Event().wait(0.3)
+        return 60.0
+
+    with running(tasks) as runner:
+        runner.watching._step = slow_look
+        runner.watching.wake()
+        assert looking.wait(PATIENCE)
+
+
+def test_a_stop_waits_for_an_async_task_that_takes_its_time_to_be_cancelled_I18(tasks):
+    started = threading.Event()
+
+    async def lingers():
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.1)
+
+    register("lingers", schedule=soon(), into=tasks)(lingers)
+    with running(tasks, stop_within=0.1):
+        assert started.wait(PATIENCE)
 
 
 def test_a_job_runs_on_time_and_the_ledger_shows_it_I4(tasks, ended):

@@ -20,6 +20,9 @@ from scheduler.runtime import announce
 from scheduler.runtime.host import this_process
 from scheduler.runtime.service import Service
 
+LAST_BEAT = 5.0
+"""Seconds until we leave, whatever our last heartbeat waits for."""
+
 
 def run_in_foreground(name: str, kwargs: Mapping[str, Any] | None = None, *, actor: str = "") -> RunLog:
     """Run a job and return its row of the ledger. While it runs, this process is an instance like any other.
@@ -41,6 +44,7 @@ def run_in_foreground(name: str, kwargs: Mapping[str, Any] | None = None, *, act
         return RunLog.objects.using(engine.using).select_related("job").get(pk=claimed.run.pk)
     finally:
         beating.stop()
+        beating.join(LAST_BEAT)
         presence.leave(engine)
 
 

@@ -17,6 +17,7 @@ from tests.faults.servers import can_be_private, private_server
 from tests.faults.timing import mono
 
 SHOWN = 12
+LAST_ROWS = 40
 
 
 @dataclass(slots=True)
@@ -72,15 +73,16 @@ def report(kind: str, seed: str, names: list[str], outcome: Outcome, seconds: fl
 
 
 def concerned(outcome: Outcome) -> list[JobRow | Row | Line]:
-    """Return the jobs that violations name, at the end of the quiet period, with their living runs and their lines."""
-    quiet = outcome.evidence.quiet
+    """Return the jobs that violations name, at the end of the quiet period, with their last runs and lines."""
+    quiet, evidence = outcome.evidence.quiet, outcome.evidence
     said = " ".join(violation.text for violation in outcome.violations)
     if quiet is None:
         return []
     jobs = [job for job in quiet.jobs if f"{job.name} " in said or f"{job.name}:" in said][:SHOWN]
-    living = [row for row in quiet.rows if row.is_living and row.job in {job.name for job in jobs}]
-    tokens = {(row.job, row.token) for row in living}
-    return [*jobs, *living, *(line for line in outcome.evidence.lines if (line.job, line.token) in tokens)]
+    names = {job.name for job in jobs}
+    rows = [row for row in evidence.last.rows if row.job in names][-LAST_ROWS:]
+    lines = [line for line in evidence.lines if line.job in names][-LAST_ROWS:]
+    return [*jobs, *rows, *lines]
 
 
 def run(kind: str, options: argparse.Namespace) -> Tally | None:

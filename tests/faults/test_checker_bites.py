@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.faults.checker import judge
+from tests.faults.checker.attempts import not_before_the_backoff
 from tests.faults.checker.model import model_of
 from tests.faults.evidence import Evidence, Stop
+from tests.faults.jobs import Spec
 from tests.faults.sound import (
     SHIFT,
     SOMEBODY,
@@ -305,3 +307,15 @@ def test_a_run_of_a_killed_process_ends_with_it() -> None:
     evidence.earlier.clear()
     evidence.dead = {1: 1.3}
     assert judge(evidence) == []
+
+
+def test_a_success_in_a_process_that_was_frozen_ends_a_row_of_failures() -> None:
+    evidence = sound()
+    spec = Spec(name="steps", interval=1, probe=False, options={"backoff": [0.2, 5]})
+    rows = [row(60 + slot, "steps", slot, slot, status="succeeded" if slot == 2 else "failed") for slot in (1, 2, 3, 4)]
+    evidence.specs = {"steps": spec}
+    evidence.last.rows[:] = rows
+    evidence.frozen = {2}
+    lines = [line for one in rows for line in lines_of(one, last="end" if one.token == 2 else "fail")]
+    evidence.lines[:] = [replace(line, runner=2 if line.token == 2 else 1) for line in lines]
+    assert not list(not_before_the_backoff(evidence))

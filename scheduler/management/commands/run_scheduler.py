@@ -11,6 +11,7 @@ from scheduler.exceptions import ConfigurationError
 from scheduler.management.output import SchedulerCommand
 from scheduler.runtime import local, startup
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LOOK_EVERY = 1.0
 """Seconds until we see a signal that another thread has caught: one that came while we were frozen may go to any."""
 
@@ -33,21 +34,33 @@ class Command(SchedulerCommand):
             confirm_environment()
         if not startup.claim("command:run_scheduler", "run_scheduler was called"):
             raise ConfigurationError("SCHEDULER_ENABLED is False: the scheduler does not start.")
+        stop = _StopRequest()
         try:
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
             local.run(by="run_scheduler")
             self.stdout.write("The scheduler is running. Stop it with Ctrl-C.")
-            _wait_for_ever()
-        except KeyboardInterrupt:
+            stop.wait()
             self.stdout.write("Stopping …")
         finally:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             local.stop()
 
 
-def _wait_for_ever() -> None:
-    never = threading.Condition()
-    with never:
-        while True:
-            SYSTEM_CLOCK.wait(never, LOOK_EVERY)
+class _StopRequest:
+    """SIGTERM or Ctrl-C: noted where it finds us. An exception out of the middle of a wait could break its lock."""
+
+    def __init__(self) -> None:
+        self._came = False
+        self._changed = threading.Condition()  # its lock may be taken again by a handler that interrupts its holder
+        for number in STOP_SIGNALS:
+            signal.signal(number, self._note)
+
+    def wait(self) -> None:
+        with self._changed:
+            while not self._came:
+                SYSTEM_CLOCK.wait(self._changed, LOOK_EVERY)
+
+    def _note(self, *_: object) -> None:
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_DFL)  # a second signal ends at once
+        with self._changed:
+            self._came = True
+            self._changed.notify_all()

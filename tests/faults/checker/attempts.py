@@ -50,18 +50,19 @@ def not_before_the_backoff(evidence: Evidence) -> Iterator[Violation]:
 
 
 def _after_failures(evidence: Evidence, job: str, steps: list[float]) -> Iterator[Violation]:
+    """A success in a process that had been frozen ends a row of failures too; when what starts in one is not judged."""
     statuses = {(row.job, row.token): row for row in evidence.last.rows}
     failures = 0
     ends = endings(evidence)
-    of_job = [line for line in starts(evidence) if line.job == job and line.runner not in evidence.frozen]
-    for before, after in pairwise(of_job):
+    for before, after in pairwise(line for line in starts(evidence) if line.job == job):
         row, ending = statuses.get((job, before.token)), ends.get((job, before.token))
         if row is None or ending is None or row.status != "failed":
             failures = 0 if row and row.status == "succeeded" else failures
             continue
         failures += 1
         wait = _wait(steps, failures, before, after)
-        if after.mono < ending.mono + wait - evidence.early:
+        judged = evidence.frozen.isdisjoint((before.runner, after.runner))
+        if judged and after.mono < ending.mono + wait - evidence.early:
             yield Violation("I11", f"{job} {after.slot} #{after.attempt} started {after.mono - ending.mono:.2f} s after"
                                    f" a failure, the backoff is {wait:g} s")  # fmt: skip
 

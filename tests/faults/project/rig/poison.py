@@ -24,7 +24,7 @@ def base_exception() -> None:
 def exits() -> None:
     note("start")
     append("die", point="os._exit")
-    os._exit(3)
+    os._exit(9)  # gunicorn takes 3 and 4 for an application that cannot be loaded, and gives up
 
 
 def closes_connection() -> None:

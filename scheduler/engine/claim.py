@@ -162,9 +162,7 @@ def _take(engine: Engine, run: RunLog, now: datetime, limits: Limits) -> None:
         run.reason = f"the job is {job.job_state}"
         job.cancellations += 1
     elif is_free(job.policy.overlap, job.active_runs, job.policy.max_concurrent) and _is_admitted(job, run, limits):
-        start(engine, job, run, max(now, run.due_at or now))
-        if not is_free(job.policy.overlap, job.active_runs, job.policy.max_concurrent):
-            job.next_start_at = None if job.next_start_at != UNPLANNED else UNPLANNED
+        start(engine, job, run, max(now, run.due_at or now))  # beside the plan, which stays as it is
 
 
 def _is_admitted(job: Job, run: RunLog, limits: Limits) -> bool:

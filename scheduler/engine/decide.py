@@ -56,7 +56,7 @@ def _decide(engine: Engine, decision: Decision, now: datetime, limits: Limits) -
         job.next_start_at = None
     elif not limits.admits(job):
         decision.waits = True
-    elif rate_is_used_up(engine, job, policy_of(job), now):
+    elif rate_is_used_up(engine, job, policy_of(job), max(now, job.next_start_at)):
         decision.rows = skip_slot(job, now, "rate_limited: its runs of this window are used up")
     else:
         decision.rows = take_slot(engine, job, now)
@@ -129,13 +129,14 @@ def take_slot(engine: Engine, job: Job, now: datetime) -> list[RunLog]:
     if verdict.run:
         rows.append(_running(engine, job, verdict, max(now, due)))
     job.last_slot = verdict.run or verdict.missed
-    set_next(job, slot_behind(schedule, job.last_slot, now) if job.last_slot and _goes_on(schedule, verdict) else None)
+    goes_on = job.last_slot and _goes_on(schedule, verdict, probing=bool(job.broken_at))
+    set_next(job, slot_behind(schedule, job.last_slot, now) if goes_on else None)
     return rows
 
 
-def _goes_on(schedule: Schedule, verdict: misfire.Verdict) -> bool:
-    """Whether the next slot is known now; one counted from completion is not before the run has ended."""
-    return not (schedule.from_completion and verdict.run)
+def _goes_on(schedule: Schedule, verdict: misfire.Verdict, *, probing: bool) -> bool:
+    """Whether the next slot is known now: neither when it counts from completion, nor when the run is a probe."""
+    return not (verdict.run and (schedule.from_completion or probing))
 
 
 def judge_slots(job: Job, schedule: Schedule, now: datetime, *, late: timedelta) -> misfire.Verdict:

@@ -92,12 +92,13 @@ def _as_stored(engine: Engine, ends: Sequence[Finished], settled: Settled) -> li
 
 
 def _is_decided(engine: Engine, row: RunLog, settled: Settled) -> bool:
-    """Whether the ledger has the slots that were passed over already, from before the clock was set back."""
+    """Whether the ledger has what should follow: slots that were passed over before the clock was set back, say."""
     same = RunLog.objects.using(engine.using).filter(job=row.job, scheduled_for=row.scheduled_for, attempt=row.attempt)
-    if row.status != Status.SKIPPED or not same.exists():
+    if not same.exists():
         return False
-    row.job.skips -= 1 + row.coalesced
-    settled.skipped.remove(row)
+    if row.status == Status.SKIPPED:
+        row.job.skips -= 1 + row.coalesced
+        settled.skipped.remove(row)
     return True
 
 

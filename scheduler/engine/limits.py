@@ -17,6 +17,10 @@ OLDEST_SLOT = timedelta(days=1)
 """Runs in a window of a rate limit are found through their slots, which may lie this far before the window."""
 
 
+WINDOW = 0.99
+"""The part of a window of a rate limit in which starts are counted."""
+
+
 @dataclass(slots=True)
 class Limits:
     """What one claim may take: which groups are paused, and how many places the limited ones have left."""
@@ -99,11 +103,14 @@ def resume_group_row(engine: Engine, name: str) -> bool:
     return True
 
 
-def rate_is_used_up(engine: Engine, job: Job, policy: Policy, now: datetime) -> bool:
-    """Return whether the job has had all the runs its rate limit allows in the window that ends now."""
+def rate_is_used_up(engine: Engine, job: Job, policy: Policy, start: datetime) -> bool:
+    """Return whether the job has had all the runs its rate limit allows in the window that ends with `start`.
+
+    The window is one per cent short: no start is exact, and an hourly job keeps to “1/h”.
+    """
     if policy.rate_limit is None:
         return False
-    since = now - policy.rate_limit.per
+    since = start - policy.rate_limit.per * WINDOW
     runs = RunLog.objects.using(engine.using).filter(job=job, started_at__gt=since)
     if policy.misfire is not Misfire.RUN_ALL:  # which starts slots of any age
         runs = runs.filter(scheduled_for__gt=since - OLDEST_SLOT)

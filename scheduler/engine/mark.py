@@ -7,16 +7,21 @@ from typing import Any
 from django.db.models import Q
 
 from scheduler.engine.base import Engine
+from scheduler.engine.write import locked
 from scheduler.models import RunLog, Status
 
 
 def ask_to_stop(engine: Engine, job_ids: Sequence[int], now: datetime) -> list[int]:
-    """Ask the living runs of jobs to stop; returns their ids. The instances that hold them see it within 2 s."""
+    """Ask the living runs of jobs to stop; returns their ids. The instances that hold them see it within 2 s.
+
+    A run whose end is being written is left out: that waits for its job, which our caller has locked.
+    """
     if not job_ids:
         return []
-    living = RunLog.objects.using(engine.using).living().filter(job_id__in=job_ids)
-    living.filter(stop_requested_at__isnull=True).update(stop_requested_at=now)
-    return list(living.values_list("pk", flat=True))
+    runs = RunLog.objects.using(engine.using)
+    living = list(locked(runs.living().filter(job_id__in=job_ids), skip_locked=True).values_list("pk", flat=True))
+    runs.filter(pk__in=living, stop_requested_at__isnull=True).update(stop_requested_at=now)
+    return living
 
 
 def asked_to_stop(engine: Engine, run_ids: Iterable[int]) -> set[int]:

@@ -47,7 +47,7 @@ def _give_back(engine: Engine, job: Job, run: RunLog) -> bool:
         slot = min(first, slot or first)
         job.last_slot = _decided_before(engine, job, first)
     if job.next_start_at != UNPLANNED and may_run(job):
-        set_next(job, slot, not_before=_end_of_backoff(job))
+        set_next(job, slot, not_before=_end_of_backoff(job) if is_from_plan else job.next_start_at)
     return is_from_plan
 
 

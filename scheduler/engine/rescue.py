@@ -1,14 +1,21 @@
 """Rescue: close the runs of dead instances, so that nothing stays “running” for ever."""
 
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from operator import attrgetter
+
+from django.db import DataError, IntegrityError
 
 from scheduler.engine.base import Engine
 from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
 from scheduler.engine.presence import Process, dead_instances
 from scheduler.engine.write import write_transaction
 from scheduler.models import Instance, RunLog, Status
+
+logger = logging.getLogger("scheduler")
+
+UNWRITABLE = (DataError, IntegrityError)
 
 
 def rescue(engine: Engine, now: datetime, is_gone: Callable[[Process], bool]) -> Settled:
@@ -47,4 +54,24 @@ def close_as_lost(
         )
         for run in runs
     ]
-    return finish_runs(engine, ends, in_doubt=True) if ends else Settled()
+    return _close_all(engine, ends) if ends else Settled()
+
+
+def _close_all(engine: Engine, ends: list[Finished]) -> Settled:
+    """One run whose end cannot be written keeps neither the others from being closed, nor the dead from being gone."""
+    try:
+        return finish_runs(engine, ends, in_doubt=True)
+    except UNWRITABLE:
+        settled = Settled()
+        for end in ends:
+            settled += _close_one(engine, end)
+        return settled
+
+
+def _close_one(engine: Engine, end: Finished) -> Settled:
+    try:
+        return finish_runs(engine, [end], in_doubt=True)
+    except UNWRITABLE as error:
+        extra = {"action": "close_failed", "job": end.run.job.name, "run": end.run.pk}
+        logger.error("Run %s of %s cannot be closed: %s", end.run.pk, end.run.job.name, error, extra=extra)
+        return Settled()

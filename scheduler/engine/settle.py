@@ -10,7 +10,7 @@ from scheduler.exceptions import ConfigurationError
 from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.policy import MAX_LOST_ATTEMPTS, OnLost, breaker, overlap
 from scheduler.policy.misfire import count_slots, latest_slot
-from scheduler.schedules import AfterJobs
+from scheduler.schedules import AfterJobs, Schedule
 
 COUNTERS = {
     Status.SUCCEEDED: "successes",
@@ -24,7 +24,7 @@ COUNTERS = {
 
 def settle(run: RunLog, outcome: Outcome, settled: Settled) -> list[RunLog]:
     """Close a run and bring its job up to date; returns the rows that follow: skipped slots, promised attempts."""
-    outcome, claimed_for = _final(run, outcome), run.started_at
+    outcome, claimed_for, died = _final(run, outcome), run.started_at, outcome.status == Status.LOST
     _close(run, outcome)
     job = run.job
     job.active_runs -= 1
@@ -34,7 +34,7 @@ def settle(run: RunLog, outcome: Outcome, settled: Settled) -> list[RunLog]:
         if run.trigger in COUNTED:
             _judge_breaker(run, outcome, settled)
         follow_ups += _next_attempt(run, outcome)
-        follow_ups += _plan_on(run, outcome, claimed_for or outcome.started_at)
+        follow_ups += _plan_on(run, outcome, claimed_for or outcome.started_at, died=died)
     except (ConfigurationError, ValueError, OverflowError) as error:
         job.next_run_at = job.next_start_at = None
         job.problem = str(error)
@@ -137,43 +137,61 @@ def _not_before_its_slot(run: RunLog, due_at: datetime) -> datetime:
     return slot if due_at < slot <= due_at + timedelta(seconds=conf.CLAIM_AHEAD) else due_at
 
 
-def _plan_on(run: RunLog, outcome: Outcome, claimed_for: datetime) -> list[RunLog]:
+def _plan_on(run: RunLog, outcome: Outcome, claimed_for: datetime, *, died: bool) -> list[RunLog]:
     """Plan the next start, and write off the slots that passed while the run lived, from `claimed_for` on."""
     job = run.job
     if job.next_start_at == UNPLANNED or not job.enabled or job.paused_at or job.orphaned_at or job.problem:
         return []
-    if job.broken_at:
+    if job.broken_at and run.trigger in COUNTED:
         plan_probe(job, outcome.finished_at)
         return []
     schedule = schedule_of(job)
     if isinstance(schedule, AfterJobs):
         set_next(job, job.next_run_at)
         return []
-    if schedule.from_completion and job.next_run_at is None:
-        job.next_run_at = schedule.next_after(outcome.finished_at)
-    if outcome.status == Status.LOST:
+    if job.next_run_at is None:
+        job.next_run_at = _slot_left_open(job, schedule, outcome)
+    planned = job.next_start_at
+    if died:
         # Nothing was alive to run the slots since: the misfire policy decides on them, not the overlap policy.
-        set_next(job, job.next_run_at)
+        set_next(job, job.next_run_at, not_before=planned)
         return []
-    skipped = _skip_passed(job, outcome.finished_at) if _overlapped(job, claimed_for) else []
-    set_next(job, job.next_run_at, not_before=_earliest_start(run, outcome))
+    skipped = _skip_passed(job, outcome.finished_at) if _overlapped(job, claimed_for, outcome.finished_at) else []
+    set_next(job, job.next_run_at, not_before=_earliest_start(run, outcome, planned))
     return skipped
 
 
-def _overlapped(job: Job, claimed_for: datetime) -> bool:
+def _slot_left_open(job: Job, schedule: Schedule, outcome: Outcome) -> datetime | None:
+    """Return the next slot where the start of a run had left it open: counted from completion, or the last of
+    `max_runs`, which is not used up by a run that was skipped."""
+    if schedule.from_completion:
+        return schedule.next_after(outcome.finished_at)
+    if policy_of(job).max_runs is None or job.last_slot is None or job.broken_at:
+        return None
+    return schedule.next_after(job.last_slot)
+
+
+def _overlapped(job: Job, claimed_for: datetime, until: datetime) -> bool:
     """Whether a run kept other slots of the job from starting, and they shall not follow it.
 
     A slot that was due before the run began (it is being caught up, or a run by hand came first) was not kept by it:
     the misfire policy decides on that one and those after it.
     """
-    if job.next_run_at and job.next_run_at <= claimed_for:
+    policy = policy_of(job)
+    if overlap.queues(policy.overlap) or (job.next_run_at and job.next_run_at <= claimed_for):
         return False
-    return job.next_start_at is None and not overlap.queues(policy_of(job).overlap)
+    was_busy = not overlap.is_free(policy.overlap, job.active_runs + 1, policy.max_concurrent)
+    return was_busy and (job.next_start_at is None or job.next_start_at <= until)
 
 
-def _earliest_start(run: RunLog, outcome: Outcome) -> datetime:
-    """A slot that waited for the run to end is not late; after a failure the backoff comes first."""
-    if run.trigger not in COUNTED or not outcome.failed:
+def _earliest_start(run: RunLog, outcome: Outcome, planned: datetime | None) -> datetime:
+    """A slot that waited for the run to end is not late; after a failure the backoff comes first.
+
+    A run beside the plan leaves it as it is, with the backoff of an earlier failure.
+    """
+    if run.trigger not in COUNTED:
+        return max(outcome.finished_at, planned or outcome.finished_at)
+    if not outcome.failed:
         return outcome.finished_at
     return outcome.finished_at + policy_of(run.job).backoff.step(run.job.consecutive_failures)
 

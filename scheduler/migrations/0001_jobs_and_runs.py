@@ -121,7 +121,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('scheduled_for', scheduler.models.fields.InstantField(verbose_name='slot')),
-                ('attempt', models.PositiveSmallIntegerField(db_default=1, default=1, verbose_name='attempt')),
+                ('attempt', models.PositiveIntegerField(db_default=1, default=1, verbose_name='attempt')),
                 ('failed_attempts', models.PositiveSmallIntegerField(db_default=0, default=0, verbose_name='attempts that failed before')),
                 ('trigger', models.CharField(choices=[('schedule', 'schedule'), ('catch_up', 'catch-up'), ('retry', 'retry'), ('manual', 'manual'), ('backfill', 'backfill'), ('dependency', 'dependency'), ('activity', 'activity')], default='schedule', max_length=10, verbose_name='trigger')),
                 ('status', models.CharField(choices=[('pending', 'pending'), ('running', 'running'), ('succeeded', 'succeeded'), ('failed', 'failed'), ('timed_out', 'timed out'), ('skipped', 'skipped'), ('missed', 'missed'), ('cancelled', 'cancelled'), ('postponed', 'postponed'), ('lost', 'lost')], default='pending', max_length=10, verbose_name='status')),

@@ -67,7 +67,7 @@ class RunLog(models.Model):
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="runs", verbose_name=_("job"))
     scheduled_for = InstantField(_("slot"))
-    attempt = models.PositiveSmallIntegerField(_("attempt"), default=1, db_default=1)
+    attempt = models.PositiveIntegerField(_("attempt"), default=1, db_default=1)
     failed_attempts = models.PositiveSmallIntegerField(_("attempts that failed before"), default=0, db_default=0)
     trigger = models.CharField(_("trigger"), max_length=10, choices=Trigger.choices, default=Trigger.SCHEDULE)
     status = models.CharField(_("status"), max_length=10, choices=Status.choices, default=Status.PENDING)

@@ -69,8 +69,8 @@ def judge(
         return Verdict(run=slot)
     if misfire is Misfire.RUN_ALL:
         return _run_all(schedule, slot, newest, now, grace, window, max_catch_up)
-    too_old = now - newest > (grace if misfire is Misfire.SKIP else max(grace, window or timedelta.max))
-    if too_old:
+    oldest = grace if misfire is Misfire.SKIP else max(grace, window or timedelta.max)
+    if late > grace and now - newest > oldest:
         return _write_off(schedule, slot, newest)
     older = count_slots(schedule, slot, newest) - 1
     if misfire is Misfire.SKIP and older:

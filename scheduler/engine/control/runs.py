@@ -25,7 +25,7 @@ from scheduler.signals import runs_asked_to_stop
 
 MOST_BACKFILLED = 1000
 FAILURES = (Status.FAILED, Status.TIMED_OUT, Status.LOST)
-RAN = (Status.SUCCEEDED, *FAILURES, Status.RUNNING, Status.PENDING, Status.CANCELLED)
+RAN = (Status.SUCCEEDED, *FAILURES, Status.CANCELLED)
 
 
 def run_now(name: str, *, kwargs: Mapping[str, Any] | None = None, actor: str = "") -> RunLog:
@@ -117,18 +117,20 @@ def _slots(job: Job, start: datetime, end: datetime) -> Iterator[datetime]:
 def _chosen(engine: Engine, job: Job, slots: list[datetime], only: str) -> Iterator[tuple[datetime, int]]:
     """Yield the slots to run with the number of their next attempt."""
     runs = RunLog.objects.using(engine.using).filter(job=job, scheduled_for__in=slots)
+    in_flight = Q(status=Status.PENDING) | Q(due_at__isnull=False)
+    undecided = set(runs.filter(in_flight).values_list("scheduled_for", flat=True))
     last = dict(runs.values_list("scheduled_for").annotate(Max("attempt")).order_by())
     statuses = {(at, attempt): status for at, attempt, status in runs.values_list("scheduled_for", "attempt", "status")}
     known_from = _known_from(engine, job) if only == "missing" else None
     for slot in slots:
-        if known_from and (job.created_at or known_from) <= slot < known_from:
+        if slot in undecided or (known_from and (job.created_at or known_from) <= slot < known_from):
             continue
         attempt = last.get(slot, 0)
         status = statuses.get((slot, attempt))
         wanted = {
             "missing": status not in RAN,
             "failed": status in FAILURES,
-            "all": status not in ("pending", "running"),
+            "all": True,
         }
         if wanted[only]:
             yield slot, attempt + 1

@@ -1,7 +1,9 @@
 """The runs of dead instances are closed once, by anybody alive."""
 
 import pytest
+from django.db import IntegrityError
 
+from scheduler.engine.finish import finish_runs
 from scheduler.engine.presence import renew
 from scheduler.engine.rescue import rescue
 from scheduler.models import Instance, RunLog, Status, Trigger
@@ -54,6 +56,25 @@ def test_exactly_one_of_two_rescuers_closes_a_run_G1():
     counts = [len(rescue(engine, at(70), lambda process: False).finished) for engine in (one, other)]
     job.refresh_from_db()
     assert (counts, job.losses) == ([1, 0], 1)
+
+
+def test_a_run_whose_end_cannot_be_written_keeps_no_other_from_being_closed_I7_I17(monkeypatch, caplog):
+    for name in ("bad", "good"):
+        make_job(name, on_lost="skip")
+    dead, alive = make_engine(), make_engine(now=at(60))
+    claim_at(dead, at(60))
+
+    def refusing(engine, ends, **options):
+        if any(end.run.job.name == "bad" for end in ends):
+            raise IntegrityError("as planned")
+        return finish_runs(engine, ends, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("scheduler.engine.rescue.finish_runs", refusing)
+        assert [run.job.name for run in rescue(alive, at(61), nobody).finished] == ["good"]
+    assert "of bad cannot be closed: as planned" in caplog.text
+    assert not Instance.objects.filter(pk=dead.instance_id).exists()
+    assert [run.job.name for run in rescue(alive, at(62), nobody).finished] == ["bad"], "it is tried again"
 
 
 def test_a_lost_slot_is_tried_again_at_once_as_the_next_attempt():

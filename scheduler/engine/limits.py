@@ -40,11 +40,15 @@ class Limits:
         return self.places[job.group] >= 0
 
     def open_jobs(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
-        """Leave out the jobs whose groups take no run now, so that they do not crowd out the others."""
+        """Leave out the jobs whose groups take no run now, so that they do not crowd out the others.
+
+        Those that are only to be planned stay: that takes no place, and is no start that a pause could stop.
+        """
+        to_plan = Q(next_start_at=UNPLANNED) | Q(paused_at__isnull=False)
         if EVERYTHING in self.paused:
-            return jobs.none()
+            return jobs.filter(to_plan)
         shut = self.paused | self.full()
-        return jobs.exclude(group__in=shut) if shut else jobs
+        return jobs.filter(to_plan | ~Q(group__in=shut)) if shut else jobs
 
     def full(self) -> set[str]:
         """Return the groups without a free place."""

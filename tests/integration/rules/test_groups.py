@@ -2,10 +2,19 @@
 
 import pytest
 
-from scheduler.engine.control import pause_group, resume_group, run_now
+from scheduler.engine.control import (
+    pause_all,
+    pause_group,
+    pause_job,
+    reset_job,
+    resume_group,
+    resume_job,
+    run_now,
+    update_job,
+)
 from scheduler.engine.limits import ensure_groups
 from scheduler.engine.rescue import rescue
-from scheduler.models import UNPLANNED, Group, Job, RunLog, Status
+from scheduler.models import Group, Job, RunLog, Status
 from scheduler.schedules import Every
 from tests.factories import at, claim_at, finish, make_engine, make_job, tick_at
 
@@ -69,7 +78,6 @@ def test_who_waits_for_the_end_of_a_pause_hides_no_start_to_come():
     make_job("other", Every(seconds=62))
     (engine,) = engines()
     pause_group("serial", reason="holidays")
-    Job.objects.filter(group="serial").update(next_start_at=UNPLANNED)
     assert tick_at(engine, at(60.5)).next_at == at(62)
 
 
@@ -90,6 +98,46 @@ def test_a_full_group_does_not_crowd_out_others():
     claim_at(engine, at(60), limit=1)
     make_job("free", columns={"next_start_at": at(61), "next_run_at": at(61)})
     assert [one.job.name for one in claim_at(engine, at(61), limit=1).runs] == ["free"]
+
+
+CHANGES = {
+    "new": lambda job: Job.objects.create(name="new", task="task", schedule=job.schedule, group="serial"),
+    "edited": lambda job: update_job("waiting", retries=2),
+    "reset": lambda job: reset_job("waiting"),
+    "resumed": lambda job: (pause_job("waiting"), resume_job("waiting")),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_job_that_changes_while_its_group_is_full_is_planned_and_loses_no_slot_I3(change, clock):
+    """Planning takes no place. Left until the group had one, every slot up to then was gone without a trace."""
+    make_jobs(1)
+    waiting = make_job("waiting", Every(minutes=30), columns={"group": "serial"})
+    (engine,) = engines()
+    (claimed,) = claim_at(engine, at(60)).runs
+    clock.set(at(120))
+    change(waiting)
+    tick_at(engine, at(121))
+    changed = Job.objects.latest("pk")
+    assert changed.next_run_at is not None
+    finish(engine, claimed, at(3000))
+    Job.objects.exclude(pk=changed.pk).update(enabled=False)
+    tick_at(engine, at(3001))
+    assert [run.scheduled_for for run in changed.runs.all()] == [changed.next_run_at]
+
+
+@pytest.mark.parametrize("stop", [lambda: pause_group("serial"), pause_all], ids=["group", "everything"])
+def test_a_job_is_planned_and_its_own_pause_ends_while_its_group_is_paused(stop, clock):
+    make_job("edited", columns={"group": "serial"})
+    make_job("paused", columns={"group": "serial"})
+    (engine,) = engines()
+    pause_job("paused", until=at(100))
+    stop()
+    update_job("edited", schedule=Every(minutes=7))
+    for seconds in (1, 101, 150):
+        assert tick_at(engine, at(seconds)).claims.runs == []
+    slots = dict(Job.objects.values_list("name", "next_run_at"))
+    assert slots == {"edited": at(minutes=7), "paused": at(120)}
 
 
 def test_a_place_is_held_until_the_call_of_a_timed_out_run_ends_I15():

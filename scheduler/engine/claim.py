@@ -1,6 +1,6 @@
 """Claim: take due slots and promised attempts, each atomically, before anything starts."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -16,8 +16,9 @@ from scheduler.engine.limits import Limits, read_limits
 from scheduler.engine.mark import ask_to_stop
 from scheduler.engine.read import read_rows
 from scheduler.engine.write import locked, write_transaction
-from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
+from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status
 from scheduler.models.fields import Unreadable
+from scheduler.policy import Policy
 from scheduler.policy.overlap import Overlap, is_free
 
 CLAIM_COLUMNS = (
@@ -28,6 +29,10 @@ CLAIM_COLUMNS = (
 )  # fmt: skip
 values_of = attrgetter(*CLAIM_COLUMNS)
 PLANNED_AT_ONCE = 500
+ALLOWS = f'"{Overlap.ALLOW}"'
+"""What the text of a policy contains that lets runs overlap."""
+UNTIL_READABLE = timedelta(minutes=1)
+"""For so long an attempt is put off whose policies cannot be read: they may be mended, or be read elsewhere."""
 
 
 @dataclass(slots=True)
@@ -113,62 +118,83 @@ def _sorted_out(engine: Engine, decisions: list[Decision], stopped: list[int]) -
 
 def claim_waiting(engine: Engine, now: datetime, *, ahead: timedelta, limit: int, run_id: int | None = None) -> Claims:
     """Take at most `limit` promised attempts (retries, runs by hand) whose jobs are free; only `run_id` when given."""
+    known = len(engine.foreign_tasks)
     try:
         with write_transaction(engine.using):
             limits = read_limits(engine)
-            runs = _lock_waiting_runs(engine, limits, now + ahead, limit, run_id)
-            jobs = _lock_jobs(engine, {run.job_id for run in runs})
-            for run in runs:
-                if run.job_id in jobs:
-                    run.job = jobs[run.job_id]
-                    _take(engine, run, now, limits)
-            decided = [run for run in runs if run.status != Status.PENDING]
+            decided = _decide_waiting(engine, _ready(engine, limits, now + ahead, run_id), now, limit, limits)
+            jobs = {run.job_id: run.job for run in decided}
             _write_runs(engine, decided)
-            _write_jobs(engine, [jobs[pk] for pk in sorted({run.job_id for run in decided})])
+            _write_jobs(engine, [jobs[pk] for pk in sorted(jobs)])
     except LostRace:
         engine.lost_races += 1
         return Claims()
     started = [Claimed(run, engine.registry.get(run.job.task)) for run in decided if run.status == Status.RUNNING]
-    return Claims(runs=started, looked_at=len(decided))
+    return Claims(runs=started, looked_at=len(decided) + len(engine.foreign_tasks) - known)
 
 
-def _lock_waiting_runs(
-    engine: Engine, limits: Limits, horizon: datetime, limit: int, run_id: int | None
-) -> list[RunLog]:
-    """Lock attempts that can start, by all that the database can tell: those that cannot must not crowd them out."""
-    ready = RunLog.objects.using(engine.using).ready(horizon)
-    ready = ready.filter(Q(job__active_runs=0) | Q(job__policy__contains=f'"{Overlap.ALLOW}"'))
-    ready = ready.exclude(job__group__in=limits.full()).exclude(job__task__in=engine.foreign_tasks)
-    if run_id is not None:
-        ready = ready.filter(pk=run_id)
-    return list(locked(ready, skip_locked=True)[:limit])
+def _ready(engine: Engine, limits: Limits, horizon: datetime, run_id: int | None) -> QuerySet[RunLog]:
+    """The attempts that can start by all that the database can tell: those that cannot must not crowd them out."""
+    ready = limits.open_attempts(RunLog.objects.using(engine.using).ready(horizon))
+    ready = ready.filter(Q(job__active_runs=0) | Q(job__policy__contains=ALLOWS))
+    return ready if run_id is None else ready.filter(pk=run_id)
 
 
-def _lock_jobs(engine: Engine, ids: Iterable[int]) -> dict[int, Job]:
-    rows = Job.objects.using(engine.using).filter(pk__in=list(ids)).order_by("pk")
-    return {job.pk: job for job in locked(rows, skip_locked=True)}
+def _decide_waiting(engine: Engine, ready: QuerySet[RunLog], now: datetime, limit: int, limits: Limits) -> list[RunLog]:
+    """Decide on the first `limit` attempts. Where each of them has to wait, those behind them have their turn."""
+    runs = _lock_waiting(engine, ready, limit)
+    decided = [run for run in runs if _take(engine, run, now, limits)]
+    if runs and not decided:
+        behind = _lock_waiting(engine, ready.exclude(job_id__in=_full_jobs(engine)), limit)
+        decided = [run for run in behind if _take(engine, run, now, limits)]
+    return decided
 
 
-def _take(engine: Engine, run: RunLog, now: datetime, limits: Limits) -> None:
-    """Start a promised attempt, cancel it when its job was stopped since, or leave it until the job is free."""
+def _lock_waiting(engine: Engine, ready: QuerySet[RunLog], limit: int) -> list[RunLog]:
+    """Lock attempts with their jobs, as far as nobody else has locked them."""
+    ready = ready.exclude(job__task__in=engine.foreign_tasks)
+    runs = list(locked(ready, skip_locked=True)[:limit])
+    rows = Job.objects.using(engine.using).filter(pk__in={run.job_id for run in runs}).order_by("pk")
+    jobs = {job.pk: job for job in locked(rows, skip_locked=True)}
+    runs = [run for run in runs if run.job_id in jobs]
+    for run in runs:
+        run.job = jobs[run.job_id]
+    return runs
+
+
+def _full_jobs(engine: Engine) -> list[int]:
+    """Return the jobs whose runs may overlap and that have all they may: how many, only the policy itself can tell."""
+    living = RunLog.objects.using(engine.using).living().values("job_id")
+    jobs = Job.objects.using(engine.using).filter(pk__in=living, policy__contains=ALLOWS).only("policy", "active_runs")
+    return [job.pk for job in jobs if not _is_free(job)]
+
+
+def _take(engine: Engine, run: RunLog, now: datetime, limits: Limits) -> bool:
+    """Start a promised attempt, or cancel it when its job was stopped since; False when it waits as it is."""
     job = run.job
     if engine.registry.find(job.task) is None:
         engine.foreign_tasks.add(job.task)
-        return
+        return False
     if isinstance(job.policy, Unreadable):
-        return
+        run.due_at = now + UNTIL_READABLE
+        return True
     if run.trigger in COUNTED and not may_run(job):
         run.status, run.due_at, run.finished_at = Status.CANCELLED, None, now
         run.reason = f"the job is {job.job_state}"
         job.cancellations += 1
-    elif is_free(job.policy.overlap, job.active_runs, job.policy.max_concurrent) and _is_admitted(job, run, limits):
-        start(engine, job, run, max(now, run.due_at or now))  # beside the plan, which stays as it is
+        return True
+    if not (_is_free(job) and limits.admits_attempt(job, run)):
+        return False
+    start(engine, job, run, max(now, run.due_at or now))  # beside the plan, which stays as it is
+    return True
 
 
-def _is_admitted(job: Job, run: RunLog, limits: Limits) -> bool:
-    """A pause stops what the plan promised, not what a person asks for by hand; places in a group count for both."""
-    stopped = run.trigger != Trigger.MANUAL and limits.pauses(job)
-    return not stopped and limits.admits(job)
+def _is_free(job: Job) -> bool:
+    """Whether one more run of the job may start; not where nobody can tell."""
+    policy: Policy | Unreadable = job.policy
+    if isinstance(policy, Unreadable):
+        return False
+    return is_free(policy.overlap, job.active_runs, policy.max_concurrent)
 
 
 def _write_jobs(engine: Engine, jobs: list[Job]) -> None:

@@ -10,7 +10,7 @@ from django.db.models import Count, Q, QuerySet
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.engine.write import locked
-from scheduler.models import EVERYTHING, UNPLANNED, Group, Job, RunLog, Status
+from scheduler.models import EVERYTHING, UNPLANNED, Group, Job, RunLog, Status, Trigger
 from scheduler.policy import Misfire, Policy
 
 OLDEST_SLOT = timedelta(days=1)
@@ -49,6 +49,21 @@ class Limits:
             return jobs.filter(to_plan)
         shut = self.paused | self.full()
         return jobs.filter(to_plan | ~Q(group__in=shut)) if shut else jobs
+
+    def open_attempts(self, runs: QuerySet[RunLog]) -> QuerySet[RunLog]:
+        """Leave out the promised attempts that cannot start now, for the same reason.
+
+        A pause stops what the plan promised, not what a person asks for by hand; places in a group count for both.
+        """
+        if self.paused:
+            by_hand = Q(trigger=Trigger.MANUAL)
+            runs = runs.filter(by_hand if EVERYTHING in self.paused else by_hand | ~Q(job__group__in=self.paused))
+        full = self.full()
+        return runs.exclude(job__group__in=full) if full else runs
+
+    def admits_attempt(self, job: Job, run: RunLog) -> bool:
+        """Take a place for a promised attempt of `job`, if no pause stops it and its group has one."""
+        return (run.trigger == Trigger.MANUAL or not self.pauses(job)) and self.admits(job)
 
     def full(self) -> set[str]:
         """Return the groups without a free place."""

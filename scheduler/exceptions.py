@@ -48,7 +48,7 @@ class UnknownRun(SchedulerError, LookupError):
 class Refused(SchedulerError):
     """The scheduler will not do this now.
 
-    `code` is one of busy, gate_closed, not_registered, orphaned, code_owned, invalid, exists, ended.
+    `code` is one of busy, gate_closed, not_registered, orphaned, code_owned, not_from_code, invalid, exists, ended.
     """
 
     def __init__(self, message: str | None = None, *, code: str = "refused") -> None:

@@ -82,7 +82,7 @@ def _upcoming(job: Job, now: datetime) -> Preview:
 
 def overrides_of(job: Job) -> list[Override]:
     """Return what a person changed of a job that the code defines."""
-    task = registry.find(job.task)
+    task = registry.find(job.name)
     wanted = definition(task) if task is not None else {}
     return [
         Override(name, _shown(wanted[name]) if name in wanted else "?", _shown(getattr(job, name, "")))

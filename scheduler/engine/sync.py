@@ -1,5 +1,6 @@
 """Sync: make the jobs in the database follow the tasks in the code. Safe when several processes boot at once."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -67,15 +68,16 @@ def _create(engine: Engine, tasks: list[Task], now: datetime) -> int:
 
 def _follow(engine: Engine, job: Job, task: Task) -> int:
     """Bring the columns that no person overrode up to date; one write, so that a job never has half a definition."""
-    wanted = definition(task)
-    changes = {
-        name: wanted[name]
-        for name in CODE_COLUMNS
-        if name not in job.overridden_fields and getattr(job, name) != wanted[name]
-    }
+    changes = differences_from_code(job, task, keep=job.overridden_fields)
     if not job.source or not changes:
         return 0
     return Job.objects.using(engine.using).filter(pk=job.pk).update(**changes)
+
+
+def differences_from_code(job: Job, task: Task, *, keep: Collection[str] = ()) -> dict[str, Any]:
+    """Return the columns of a job that its code wants otherwise, as the code wants them, but for those to keep."""
+    wanted = definition(task)
+    return {name: wanted[name] for name in CODE_COLUMNS if name not in keep and getattr(job, name) != wanted[name]}
 
 
 def _take_back(engine: Engine, orphans: QuerySet[Job]) -> int:

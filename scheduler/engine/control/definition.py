@@ -11,7 +11,7 @@ from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.engine.dependencies import replan_dependents
 from scheduler.engine.plan import schedule_of
-from scheduler.engine.sync import CODE_COLUMNS, definition
+from scheduler.engine.sync import CODE_COLUMNS, differences_from_code
 from scheduler.exceptions import InvalidSchedule, Refused, UnknownJob
 from scheduler.models import Job
 from scheduler.models.fields import Unreadable
@@ -99,17 +99,29 @@ def write_definition(name: str, columns: dict[str, Any]) -> Job:
 
 
 def follow_code(name: str) -> Job:
-    """Drop every change people made to a job that the code defines."""
+    """Drop every change people made to a job that the code defines: the code registered under the job's own name.
+
+    Raises UnknownTask when that is not registered here, and Refused with code `not_from_code` for a job that people
+    made, or `gate_closed` when the job would be enabled.
+    """
     job = get_job(name)
-    wanted = definition(registry.get(job.task))
-    Job.objects.filter(pk=job.pk).update(overridden_fields=[], **wanted)
+    if not job.source:
+        raise Refused(
+            f"{name!r} was made by people and follows no code; change it with update_job, or use remove_job.",
+            code="not_from_code",
+        )
+    task = registry.get(job.name)
+    changes = differences_from_code(job, task)
+    if changes.get("enabled"):
+        ask_gate(task)
+    Job.objects.filter(pk=job.pk).update(overridden_fields=[], **changes)
     return get_job(name)
 
 
 def remove_job(name: str) -> None:
     """Delete a job with its runs; refused for a job the code defines, which would come back at the next start."""
     job = get_job(name)
-    if job.source and job.task in registry:
+    if job.source and job.name in registry:
         raise Refused(f"{name!r} is defined in {job.source}; disable it, or remove its @register.", code="code_owned")
     job.delete()
 

@@ -116,6 +116,20 @@ def test_an_edit_of_what_the_code_defines_is_an_override_and_one_click_leads_bac
     assert (job.schedule, job.overridden_fields) == (Every(hours=1), [])
 
 
+def test_a_job_that_was_given_another_task_shows_what_the_code_of_its_own_name_says(boss):
+    for name in ("owned", "other"):
+        register(name, description=f"of {name}")(lambda: None)
+    try:
+        overridden = {"source": "app.tasks", "overridden_fields": ["description", "task"]}
+        job = make_job("owned", Every(hours=1), task="other", columns=overridden)
+        words = text_of(boss.get(page("job_page", job.pk)))
+    finally:
+        for name in ("owned", "other"):
+            registry.remove(name)
+    assert "of owned" in words
+    assert "of other" not in words
+
+
 def test_an_edit_writes_only_what_changed(boss):
     job = make_job("job", Every(hours=1), columns={"successes": 3, "source": "app.tasks"})
     boss.post(page("job_change", job.pk), {**REST, "kind": "every", "interval_preset": "1h", "description": "new"})

@@ -92,10 +92,10 @@ def test_a_wrong_update_changes_nothing(changes):
 
 def test_remove_job_deletes_a_job_of_people_but_not_one_of_the_code():
     make_job("mine")
-    make_job("theirs", columns={"source": "app.tasks"})
+    make_job("task", columns={"source": "app.tasks"})
     remove_job("mine")
-    assert "app.tasks" in refused("code_owned", remove_job, "theirs")
-    assert [job.name for job in list_jobs()] == ["theirs"]
+    assert "app.tasks" in refused("code_owned", remove_job, "task")
+    assert [job.name for job in list_jobs()] == ["task"]
 
 
 def test_a_job_of_gone_code_can_be_removed():

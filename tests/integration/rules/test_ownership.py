@@ -2,9 +2,10 @@
 
 import pytest
 
-from scheduler.engine.control import add_job, follow_code, update_job
+from scheduler.engine.control import add_job, follow_code, remove_job, update_job
 from scheduler.engine.presence import leave
 from scheduler.engine.sync import sync
+from scheduler.exceptions import Refused, UnknownTask
 from scheduler.models import Job
 from scheduler.registry import Registry, register
 from scheduler.schedules import DailyAt, Every
@@ -88,6 +89,62 @@ def test_following_the_code_plans_from_now(known):
     follow_code("task")
     claim_at(engine, at(30))
     assert stored().next_run_at == at(90)
+
+
+class TestAnotherTask:
+    """A person may give a job another task; it still belongs to the code of its own name."""
+
+    @pytest.fixture(autouse=True)
+    def given_away(self, known):
+        define(known, description="its own")
+        register("other", schedule=Every(hours=7), description="another's", into=known)(lambda: None)
+        deploy(known)
+        update_job("task", task="other")
+
+    def test_following_the_code_gives_it_its_own_back(self):
+        follow_code("task")
+        job = stored()
+        assert (job.task, job.schedule, job.description) == ("task", Every(seconds=60), "its own")
+        assert job.overridden_fields == []
+
+    def test_it_cannot_be_removed_while_its_own_code_is_there(self, known):
+        known.remove("other")
+        with pytest.raises(Refused) as refused:
+            remove_job("task")
+        assert refused.value.code == "code_owned"
+
+    def test_it_can_be_removed_and_follows_no_code_once_its_own_code_is_gone(self, known):
+        known.remove("task")
+        with pytest.raises(UnknownTask):
+            follow_code("task")
+        remove_job("task")
+        assert not Job.objects.filter(name="task").exists()
+
+
+def test_following_the_code_is_refused_for_a_job_that_a_person_made(known):
+    define(known)
+    add_job("mine", "task", "every 7m")
+    before = Job.objects.filter(name="mine").values().get()
+    with pytest.raises(Refused, match="update_job") as refused:
+        follow_code("mine")
+    assert refused.value.code == "not_from_code"
+    assert Job.objects.filter(name="mine").values().get() == before
+
+
+def test_following_the_code_where_nothing_was_changed_leaves_the_plan_alone_I3(known):
+    define(known)
+    claim_at(deploy(known), at(0))
+    follow_code("task")
+    assert (stored().next_run_at, stored().next_start_at) == (at(60), at(60))
+
+
+def test_following_the_code_enables_nothing_behind_a_closed_gate(known):
+    define(known, gate=lambda: "licence expired")
+    deploy(known)
+    Job.objects.filter(name="task").update(enabled=False, overridden_fields=["enabled"])
+    with pytest.raises(Refused, match="licence expired"):
+        follow_code("task")
+    assert not stored().enabled
 
 
 def test_a_job_that_a_person_made_is_theirs_although_the_task_is_the_codes(known):

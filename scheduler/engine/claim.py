@@ -15,6 +15,7 @@ from scheduler.engine.dependencies import tell_parents
 from scheduler.engine.limits import Limits, read_limits
 from scheduler.engine.mark import ask_to_stop
 from scheduler.engine.read import read_rows
+from scheduler.engine.sync import served_elsewhere, take_back
 from scheduler.engine.write import locked, write_transaction
 from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status
 from scheduler.models.fields import Unreadable
@@ -89,6 +90,8 @@ def _claim(engine: Engine, due: QuerySet[Job], now: datetime, limit: int, decide
     except LostRace:
         engine.lost_races += 1
         return Claims()
+    if any(decision.job.orphaned_at for decision in decisions):
+        take_back(engine, served_elsewhere(engine, now))  # whoever joined meanwhile has looked too early
     return _sorted_out(engine, decisions, stopped)
 
 

@@ -83,13 +83,18 @@ def may_run(job: Job) -> bool:
 
 
 def _set_aside(engine: Engine, job: Job, now: datetime) -> None:
-    """A due job whose task is not registered here: another instance's, or nobody's any more."""
+    """A due job whose task is not registered here: another instance's, or nobody's any more.
+
+    An orphan keeps its plan, so that the slots that pass until its task returns are not forgotten.
+    """
     if job.task in served_elsewhere(engine, now):
         engine.foreign_tasks.add(job.task)
         return
-    job.orphaned_at = now
+    was_unplanned = job.next_start_at == UNPLANNED
+    job.orphaned_at, job.next_start_at = job.orphaned_at or now, None
     job.problem = engine.registry.why_missing(job.task, job.source)
-    replan(job, now)
+    if was_unplanned:
+        replan(job, now)
 
 
 def end_pause(job: Job) -> None:

@@ -117,7 +117,8 @@ def resume_group_row(engine: Engine, name: str) -> bool:
     rows = Group.objects.using(engine.using).paused().filter(name=name)
     if not rows.update(paused_at=None, paused_until=None, paused_by="", pause_reason=""):
         return False
-    jobs = Job.objects.using(engine.using).filter(next_start_at__isnull=False)
+    planned = Q(next_start_at__isnull=False) | Q(orphaned_at__isnull=False)  # orphans keep their plan
+    jobs = Job.objects.using(engine.using).filter(planned)
     (jobs if name == EVERYTHING else jobs.filter(group=name)).update(next_start_at=UNPLANNED)
     return True
 

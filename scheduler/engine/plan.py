@@ -93,7 +93,10 @@ def slot_behind(schedule: Schedule, slot: datetime, now: datetime) -> datetime |
 
 
 def set_next(job: Job, slot: datetime | None, *, not_before: datetime | None = None) -> None:
-    """Make `slot` the next one of the job. While the job is busy it is not due: the end of its run plans on."""
+    """Make `slot` the next one of the job.
+
+    While the job is busy it is not due: the end of its run plans on. Nor is an orphan, until its task returns.
+    """
     policy = policy_of(job)
     if slot is not None and _is_over(job, policy, slot):
         slot = None
@@ -101,11 +104,19 @@ def set_next(job: Job, slot: datetime | None, *, not_before: datetime | None = N
     waits = policy.overlap is not Overlap.REPLACE and not is_free(
         policy.overlap, job.active_runs, policy.max_concurrent
     )
-    if slot is None or waits:
+    if slot is None or waits or job.orphaned_at:
         job.next_start_at = None
         return
     start = slot + jitter_of(job, slot)
     job.next_start_at = start if not_before is None else max(start, not_before)
+
+
+def end_of_backoff(job: Job) -> datetime | None:
+    """Return until when the job waits after the failures of its schedule; None when its last run was no failure."""
+    if not job.consecutive_failures or job.last_finished_at is None:
+        return None
+    end: datetime = job.last_finished_at + policy_of(job).backoff.step(job.consecutive_failures)
+    return end
 
 
 def last_instant(job: Job, now: datetime) -> datetime:

@@ -6,7 +6,7 @@ from datetime import datetime
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.bulk import update_rows
 from scheduler.engine.decide import may_run
-from scheduler.engine.plan import policy_of, set_next
+from scheduler.engine.plan import end_of_backoff, set_next
 from scheduler.engine.write import locked, write_transaction
 from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
 
@@ -47,16 +47,8 @@ def _give_back(engine: Engine, job: Job, run: RunLog) -> bool:
         slot = min(first, slot or first)
         job.last_slot = _decided_before(engine, job, first)
     if job.next_start_at != UNPLANNED and may_run(job):
-        set_next(job, slot, not_before=_end_of_backoff(job) if is_from_plan else job.next_start_at)
+        set_next(job, slot, not_before=end_of_backoff(job) if is_from_plan else job.next_start_at)
     return is_from_plan
-
-
-def _end_of_backoff(job: Job) -> datetime | None:
-    """A run that waited for the backoff after a failure was claimed a moment ahead of it, and goes on waiting."""
-    if job.last_status not in (Status.FAILED, Status.TIMED_OUT) or job.last_finished_at is None:
-        return None
-    end: datetime = job.last_finished_at + policy_of(job).backoff.step(job.consecutive_failures)
-    return end
 
 
 def _decided_before(engine: Engine, job: Job, slot: datetime) -> datetime | None:

@@ -5,15 +5,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Case, F, When
 
 from scheduler.engine.base import Engine
+from scheduler.engine.bulk import update_rows
 from scheduler.engine.dependencies import replan_dependents
+from scheduler.engine.plan import end_of_backoff, set_next
+from scheduler.engine.write import locked, write_transaction
+from scheduler.exceptions import ConfigurationError
 from scheduler.models import UNPLANNED, Instance, Job
 from scheduler.registry import Task
 
 CODE_COLUMNS = ("task", "schedule", "policy", "group", "priority", "kwargs", "description", "enabled", "source")
 """What the code decides about a job, except where a person overrode it."""
+
+RETURN_COLUMNS = ("version", "orphaned_at", "problem", "next_run_at", "next_start_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +53,8 @@ def sync(engine: Engine, now: datetime) -> Synced:
     present = {job.name: job for job in jobs.filter(name__in=engine.registry.names())}
     created = _create(engine, [task for task in engine.registry if task.name not in present], now)
     changed = sum(_follow(engine, present[task.name], task) for task in engine.registry if task.name in present)
-    returned = _take_back(engine, jobs.filter(orphaned_at__isnull=False, task__in=engine.registry.names()))
-    orphaned = _set_aside(engine, jobs.filter(orphaned_at__isnull=True).exclude(task__in=engine.registry.names()), now)
+    returned = take_back(engine, engine.registry.names())
+    orphaned = _set_aside(engine, now)
     return Synced(created, changed, orphaned, returned)
 
 
@@ -80,27 +86,52 @@ def differences_from_code(job: Job, task: Task, *, keep: Collection[str] = ()) -
     return {name: wanted[name] for name in CODE_COLUMNS if name not in keep and getattr(job, name) != wanted[name]}
 
 
-def _take_back(engine: Engine, orphans: QuerySet[Job]) -> int:
-    return orphans.update(orphaned_at=None, problem="", next_start_at=UNPLANNED) if orphans.exists() else 0
+def take_back(engine: Engine, tasks: Collection[str]) -> int:
+    """Let the orphans whose tasks are there again go on where they stood; returns how many.
+
+    Nothing could run their slots meanwhile, so the misfire policy decides on them, as after any other time in which
+    nothing ran. Those that were changed meanwhile are planned from now on.
+    """
+    orphans = Job.objects.using(engine.using).filter(orphaned_at__isnull=False, task__in=tasks)
+    if not orphans.exists():
+        return 0
+    with write_transaction(engine.using):
+        jobs = list(locked(orphans.order_by("pk")))
+        for job in jobs:
+            job.orphaned_at, job.problem, job.version = None, "", job.version + 1
+            _go_on(job)
+        rows = ((*(getattr(job, column) for column in RETURN_COLUMNS), job.pk) for job in jobs)
+        update_rows(engine.using, Job, RETURN_COLUMNS, ("id",), rows)
+    return len(jobs)
 
 
-def _set_aside(engine: Engine, jobs: QuerySet[Job], now: datetime) -> int:
-    """Orphan the jobs whose task neither this process nor any other live instance registers."""
-    strangers = list(jobs.only("pk", "task", "source"))
+def _go_on(job: Job) -> None:
+    if job.next_start_at == UNPLANNED or job.next_run_at is None:
+        job.next_start_at = UNPLANNED
+        return
+    try:
+        set_next(job, job.next_run_at, not_before=end_of_backoff(job))
+    except (ConfigurationError, ValueError, OverflowError):
+        job.next_start_at = UNPLANNED  # the tick will say what is wrong with this one
+
+
+def _set_aside(engine: Engine, now: datetime) -> int:
+    """Orphan the jobs whose task neither this process nor any other live instance registers; they keep their plan."""
+    jobs = Job.objects.using(engine.using).filter(orphaned_at__isnull=True)
+    strangers = list(jobs.exclude(task__in=engine.registry.names()).only("pk", "task", "source"))
     served = served_elsewhere(engine, now) if strangers else set()
+    orphans = [job for job in strangers if job.task not in served]
     count = 0
-    for job in strangers:
-        if job.task not in served:
-            count += (
-                Job.objects.using(engine.using)
-                .filter(pk=job.pk, orphaned_at__isnull=True)
-                .update(
-                    orphaned_at=now,
-                    problem=engine.registry.why_missing(job.task, job.source),
-                    next_run_at=None,
-                    next_start_at=None,
-                )
-            )
+    for job in orphans:
+        # MySQL assigns from left to right: what is read of the plan comes before what is written.
+        count += jobs.filter(pk=job.pk).update(
+            orphaned_at=now,
+            problem=engine.registry.why_missing(job.task, job.source),
+            next_run_at=Case(When(next_start_at=UNPLANNED, then=None), default=F("next_run_at")),
+            next_start_at=None,
+        )
+    if orphans:
+        take_back(engine, served_elsewhere(engine, now))  # whoever joined meanwhile has looked too early
     return count
 
 

@@ -54,6 +54,16 @@ def test_a_frequent_cron_takes_its_first_slot_that_the_ledger_has_not_decided_I1
     assert len(ledger(job)) == 3
 
 
+def test_an_orphan_that_keeps_its_plan_does_not_become_due_I13():
+    columns = {"orphaned_at": at(1), "next_start_at": None}
+    job = make_job(schedule=DailyAt(hour=15), planned_at=at(days=30), columns=columns)
+    engine = make_engine()
+    clock_moved_back(engine, at(2))
+    job.refresh_from_db()
+    assert (job.next_run_at, job.next_start_at) == (at(hours=3), None)
+    assert claim_at(engine, at(hours=4)).runs == []
+
+
 @pytest.mark.parametrize("schedule", [Once(at(hours=5)), DailyAt(hour=15), Every(hours=1)])
 def test_a_plan_that_is_right_stays(schedule):
     job = make_job(schedule=schedule)

@@ -74,7 +74,7 @@ def _timeline(expression: str, timezone: str) -> Timeline:
 def _step_notes(compiled: CompiledCron, _: Translate) -> Iterator[str]:
     for field, part in zip(FIELDS, compiled.parts, strict=True):
         for piece, value in part.wide_steps:
-            phrase = _('{field}: the step of "{piece}" is larger than the field, so only {value} matches')
+            phrase = _('{field}: the step of "{piece}" has room for one value, so only {value} matches')
             yield phrase.format(field=field.label, piece=piece, value=value)
         step = re.fullmatch(r"\*/(\d+)", part.text)
         if step and field in CLOCK_FIELDS and not part.wide_steps and (field.high + 1) % int(step[1]):
@@ -101,12 +101,15 @@ def _described(expression: str, _: Translate) -> str:
         return plain
     # Translators: the language of cron-descriptor that is yours, such as de_DE.
     options = Options(use_24hour_time_format=True, locale_code=_("en_US"))
-    words = get_description(MACROS.get(expression.lower(), expression), options)
+    try:
+        words = get_description(MACROS.get(expression.lower(), expression), options)
+    except Exception:  # it knows fewer expressions than cron does, and says so by errors of every kind
+        return plain
     return NAMES.sub(lambda name: _(name[0]), words)
 
 
 def _is_misread(compiled: CompiledCron) -> bool:
-    """cron-descriptor says "every 90 minutes", "or" where cron means "and", "last" of a whole list."""
+    """cron-descriptor says "every 90 minutes", "or" where cron means "and", "last" or "at *" of a whole list."""
     return _both_days(compiled) or any(part.wide_steps or part.mixed for part in compiled.parts)
 
 

@@ -71,6 +71,7 @@ class Parts:
     nearest: frozenset[int] = frozenset()
     nth: frozenset[tuple[int, int]] = frozenset()
     wide_steps: tuple[tuple[str, int], ...] = ()
+    """Pieces whose step leads past their range, each with the one value that is left of it."""
 
     @property
     def starred(self) -> bool:
@@ -79,8 +80,9 @@ class Parts:
 
     @property
     def mixed(self) -> bool:
-        """A list in which some days are special."""
-        return "," in self.text and (self.last_day or bool(self.nearest or self.nth))
+        """A list in which some items are special: days such as `L`, or a bare `*`."""
+        items = self.text.split(",")
+        return len(items) > 1 and ("*" in items or self.last_day or bool(self.nearest or self.nth))
 
     @property
     def restricted(self) -> bool:
@@ -167,7 +169,7 @@ def _plain(field: Field, item: str, text: str, wide: list[tuple[str, int]]) -> s
     top = 6 if field is WEEKDAY and base == "*" else field.high
     if base == "*":
         low, high = field.low, top
-    if slash and step > high - low and step > field.high - field.low:
+    if slash and step > high - low:
         wide.append((item, low))
     if field is WEEKDAY and high == 7:
         return ",".join(str(day % 7) for day in range(low, high + 1, step))

@@ -78,16 +78,17 @@ def possible(expression, timezone):
 
 
 def field(low, high):
-    """A cron field: a star, a number, a step, a range or a list."""
-    number = st.integers(low, high)
+    """A cron field: a star, a number, a step, a range, a range with a step, or a list of these."""
+    number, step = st.integers(low, high), st.integers(1, high)
     pair = st.tuples(number, number).map(sorted)
-    return st.one_of(
+    item = st.one_of(
         st.just("*"),
         number.map(str),
-        st.integers(1, high).map(lambda step: f"*/{step}"),
+        step.map(lambda step: f"*/{step}"),
         pair.map(lambda ends: f"{ends[0]}-{ends[1]}"),
-        st.lists(number, min_size=1, max_size=3, unique=True).map(lambda numbers: ",".join(map(str, numbers))),
+        st.tuples(pair, step).map(lambda found: f"{found[0][0]}-{found[0][1]}/{found[1]}"),
     )
+    return item | st.lists(item, min_size=2, max_size=3, unique=True).map(",".join)
 
 
 day_fields = field(1, 28) | st.sampled_from(["L", "1,L", "15W", "31", "?"])

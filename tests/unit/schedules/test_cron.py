@@ -247,9 +247,36 @@ def test_it_describes_itself_in_words():
     assert Cron("@daily").describe() == "At 00:00"
 
 
-@pytest.mark.parametrize("expression", ["*/90 * * * *", "0 0 */2 * SAT", "0 0 * * 1,5L", "0 0 1,L * *"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "*/90 * * * *",
+        "0 0 31/1 * *",
+        "59/5 * * * *",
+        "5-10/20 * * * *",
+        "0 0 * * */7",
+        "0 0 */2 * SAT",
+        "0 0 * * 1,5L",
+        "0 0 1,L * *",
+        "0 *,7 * * *",
+        "*,*/2 * * * *",
+    ],
+)
 def test_what_cron_descriptor_would_get_wrong_is_shown_as_it_is(expression):
     assert Cron(expression).describe() == f"By cron expression {expression}"
+
+
+@pytest.mark.parametrize(("expression", "value"), [("*/90 * * * *", 0), ("59/5 * * * *", 59), ("5-10/20 * * * *", 5)])
+def test_a_step_that_leads_past_its_range_is_noted_with_the_one_value_it_leaves(expression, value):
+    assert f"so only {value} matches" in Cron(expression).notes()[0]
+
+
+def test_what_cron_descriptor_fails_on_is_shown_as_it_is(monkeypatch):
+    def fail(*_args):
+        raise KeyError("a part it does not know")
+
+    monkeypatch.setattr("cron_descriptor.get_description", fail)
+    assert Cron("0 9 * * 1-5").describe() == "By cron expression 0 9 * * 1-5"
 
 
 def test_without_cron_descriptor_it_shows_the_expression(monkeypatch):

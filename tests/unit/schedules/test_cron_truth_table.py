@@ -100,3 +100,10 @@ def test_it_refuses_what_is_invalid_and_names_the_field(row):
 def test_shortened_expressions_are_rebuilt_to_their_stated_length():
     lengths = [len(rebuilt(row["expr"])) for row in load("invalid") if row["expr"].endswith("chars)")]
     assert lengths == [10007, 2008, 2109]
+
+
+def test_every_accepted_expression_can_be_described():
+    expressions = {group["expr"] for name in ("agreed", "judged") for group in load(name)}
+    accepted = [schedule for text in expressions if (schedule := schedule_or_none(text, None)) is not None]
+    assert len(accepted) > 100
+    assert all(schedule.describe().strip() for schedule in accepted)

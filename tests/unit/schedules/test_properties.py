@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.schedules import parse, parse_text
-from tests.unit.schedules.strategies import instants, schedules, walls
+from tests.unit.schedules.strategies import crons, instants, schedules, walls
 
 bounded = settings(max_examples=150, deadline=None)
 MICROSECOND = timedelta(microseconds=1)
@@ -98,3 +98,9 @@ def test_the_ends_of_time_raise_nothing(schedule, end, minutes):
 @given(schedules)
 def test_all_of_time_can_be_counted(schedule):
     assert schedule.count_between(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)) >= 0
+
+
+@bounded
+@given(crons)
+def test_every_cron_can_be_described(schedule):
+    assert schedule.describe().strip()

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.utils.safestring import SafeString
@@ -18,6 +17,7 @@ from scheduler.admin.recent import recent_runs
 from scheduler.admin.runrows import Row, row_of
 from scheduler.admin.svg import calendar_map, duration_bars, histogram
 from scheduler.engine.explain import Explanation, explain_slot, parse_moment
+from scheduler.engine.moments import local
 from scheduler.engine.sync import definition
 from scheduler.exceptions import InvalidOption
 from scheduler.models import Job, RunLog, Status
@@ -115,18 +115,17 @@ def _pictures(runs: Sequence[RunLog], now: datetime) -> dict[str, SafeString | s
     return {
         "bars": duration_bars(runs) if timed else SafeString(),
         "histogram": histogram(timed),
-        "calendar": calendar_map(_days(runs), now.astimezone(ZoneInfo(settings.TIME_ZONE)).date()),
+        "calendar": calendar_map(_days(runs), local(now).date()),
         "calendar_zone": settings.TIME_ZONE,
     }
 
 
 def _days(runs: Sequence[RunLog]) -> dict[date, tuple[int, int]]:
-    zone = ZoneInfo(settings.TIME_ZONE)
     days: dict[date, tuple[int, int]] = {}
     for run in runs:
         if run.status not in RAN:
             continue
-        day = run.scheduled_for.astimezone(zone).date()
+        day = local(run.scheduled_for).date()
         count, failed = days.get(day, (0, 0))
         days[day] = (count + 1, failed + (run.status in FAILURES))
     return days

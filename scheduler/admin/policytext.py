@@ -10,13 +10,14 @@ from typing import Any, get_args, get_type_hints
 from django.utils.translation import gettext as _
 
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.engine.moments import parse_moment, project_zone
+from scheduler.engine.moments import local, parse_moment
 from scheduler.exceptions import ConfigurationError
 from scheduler.policy import Policy
 from scheduler.policy.backoff import Backoff, Exponential, Steps
 from scheduler.policy.codec import EXECUTORS, read_option
 from scheduler.policy.ratelimit import RateLimit
 from scheduler.schedules import format_duration, parse_duration
+from scheduler.schedules.base import as_utc
 
 NONE = "none"
 NONE_WORDS = (NONE, "never", "no limit", "-")
@@ -54,7 +55,7 @@ def text_of(value: Any) -> str:
         case timedelta():
             return format_duration(value)
         case datetime():
-            return value.astimezone(project_zone()).isoformat(sep=" ")
+            return local(value).isoformat(sep=" ")
         case Steps():
             return ", ".join(format_duration(step) for step in value.steps)
         case Exponential():
@@ -84,8 +85,17 @@ def _loose(kind: Any, words: str) -> Any:
     if kind is timedelta:
         return parse_duration(words)
     if kind is datetime:
-        return parse_moment(words, SYSTEM_CLOCK.now())
+        return _as_shown(words) or parse_moment(words, SYSTEM_CLOCK.now())
     return _delays(words) if kind is Backoff else words
+
+
+def _as_shown(words: str) -> datetime | None:
+    """An instant with its offset, as `text_of` writes it: also one that nobody would ask about, such as the last."""
+    try:
+        at = datetime.fromisoformat(words)
+    except ValueError:
+        return None
+    return None if at.tzinfo is None else as_utc(at)
 
 
 def _delays(words: str) -> Any:

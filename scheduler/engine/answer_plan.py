@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 
 from scheduler.engine.evidence import Evidence
 from scheduler.engine.explanation import Finding, Verdict
-from scheduler.engine.moments import lasted, said
+from scheduler.engine.moments import lasted, said, shifted
 from scheduler.engine.plan import jitter_of
 from scheduler.models import UNPLANNED
 from scheduler.policy.misfire import RESOLUTION
@@ -155,7 +155,7 @@ def put_off(evidence: Evidence) -> Finding | None:
         why = _("the backoff after {failures} failures in a row").format(failures=job.consecutive_failures)
     else:
         why = _("it was put off")
-    newest = evidence.schedule.previous_before(start + RESOLUTION) if evidence.has_grid else slot
+    newest = evidence.schedule.previous_before(shifted(start, RESOLUTION)) if evidence.has_grid else slot
     if newest == slot:
         text = _("It starts at {start}, {wait} from now: {why}.")
         verdict = Verdict.PENDING if slot <= evidence.now else Verdict.WILL_RUN

@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Count, Min, QuerySet, Sum
 
 from scheduler.engine.base import Engine
+from scheduler.engine.moments import shifted
 from scheduler.engine.plan import policy_of, schedule_of
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog, Status, Trigger
@@ -74,7 +75,7 @@ class Evidence:
         return recorded[0]
 
     def _planned_slot(self) -> datetime | None:
-        slot = self.schedule.next_after(self.at - RESOLUTION) if self.has_grid else self.job.next_run_at
+        slot = self.schedule.next_after(shifted(self.at, -RESOLUTION)) if self.has_grid else self.job.next_run_at
         return slot if slot is not None and self.at <= slot < self.until else None
 
     @property
@@ -90,7 +91,8 @@ class Evidence:
     @cached_property
     def by_hand(self) -> list[RunLog]:
         """Runs that people started near the instant."""
-        near = self._runs.filter(scheduled_for__gte=self.at - NEARBY, scheduled_for__lt=self.until + NEARBY)
+        first, last = shifted(self.at, -NEARBY), shifted(self.until, NEARBY)
+        near = self._runs.filter(scheduled_for__gte=first, scheduled_for__lt=last)
         return list(near.filter(trigger=Trigger.MANUAL).order_by("scheduled_for")[:MOST_ROWS])
 
     @cached_property

@@ -1,6 +1,6 @@
 """Explain: why a job ran, did not run, or will run at an instant. Reads only, with a constant number of queries."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -10,9 +10,10 @@ from scheduler.engine import answer_ledger, answer_plan, answer_state
 from scheduler.engine.control import get_job
 from scheduler.engine.evidence import Evidence
 from scheduler.engine.explanation import Explanation, Finding, Question, Verdict
-from scheduler.engine.moments import parse_moment, said
+from scheduler.engine.moments import parse_moment, said, shifted
 from scheduler.exceptions import InvalidOption
 from scheduler.models import Job
+from scheduler.schedules.base import as_utc, naive_utc
 from scheduler.schedules.wall_schedule import WallSchedule
 from scheduler.schedules.wallclock import changes_between, zone_of
 
@@ -51,12 +52,13 @@ def explain_slot(
     """
     if at.utcoffset() is None:
         raise InvalidOption("at has no time zone; pass an aware datetime.")
+    at = as_utc(at)
     if tolerance is None:
         tolerance = SECOND if at.second or at.microsecond else MINUTE
     evidence = Evidence(
         job=get_job(job) if isinstance(job, str) else job,
         at=at,
-        until=at + tolerance,
+        until=shifted(at, tolerance),
         now=now or SYSTEM_CLOCK.now(),
     )
     found = (question(evidence) for question in QUESTIONS)
@@ -110,8 +112,8 @@ def _gap_note(evidence: Evidence, schedule: WallSchedule) -> str:
     if evidence.slot is not None:
         return ""
     zone = zone_of(schedule.timezone or "UTC")
-    at, until = (instant.astimezone(UTC).replace(tzinfo=None) for instant in (evidence.at, evidence.until))
-    gap = next((change for change in changes_between(zone, at - SECOND, until) if change.is_gap), None)
+    start, end = naive_utc(shifted(evidence.at, -SECOND)), naive_utc(evidence.until)
+    gap = next((change for change in changes_between(zone, start, end) if change.is_gap), None)
     if gap is None:
         return ""
     return _("the times from {first} to {last} did not exist on that day").format(

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from scheduler.exceptions import InvalidOption
+from scheduler.schedules.base import as_utc
 from scheduler.schedules.duration import format_duration
 from scheduler.schedules.wallclock import instant_of, zone_of
 
@@ -17,6 +18,7 @@ TIME_OF_DAY = re.compile(r"(?:(yesterday|today|tomorrow)\s+)?(\d{1,2}):(\d{2})(?
 SAID = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?) ([A-Z]{2,6}|[+-]\d\d(?:\d\d)?)\b")
 """An instant in a sentence, as `said` writes it."""
 FIRST_YEAR, LAST_YEAR = 1970, 9000
+FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 WHAT_TO_WRITE = 'write one like "02:00", "yesterday 02:00", "2026-03-29 02:00" or "2026-03-29T02:00:00+00:00"'
 
 
@@ -68,22 +70,38 @@ def project_zone() -> ZoneInfo:
     return zone_of(settings.TIME_ZONE)
 
 
+def local(at: datetime) -> datetime:
+    """Return an instant by the clocks of the project; in UTC where those would show the year 0 or 10000."""
+    try:
+        return at.astimezone(project_zone())
+    except OverflowError:
+        return as_utc(at)
+
+
+def shifted(at: datetime, by: timedelta) -> datetime:
+    """Return an instant moved by a length of time, no further than datetimes go."""
+    try:
+        return at + by
+    except OverflowError:
+        return LAST if by > timedelta(0) else FIRST
+
+
 def said(at: datetime | None) -> str:
     """Return an instant for a sentence, in the project's time zone, the zone named; seconds only when there are any."""
     if at is None:
         return _("an unknown time")
-    local = at.astimezone(project_zone())
-    return f"{local:%Y-%m-%d %H:%M}{f':{local:%S}' if local.second else ''} {local:%Z}"
+    clock = local(at)
+    return f"{clock:%Y-%m-%d %H:%M}{f':{clock:%S}' if clock.second else ''} {clock:%Z}"
 
 
 def heard(wall: str, zone: str) -> datetime | None:
     """Return the instant that `said` said in these words, as `2026-10-25 02:30` and `CET`; None when it did not."""
     at = datetime.fromisoformat(wall)
-    local = (at.replace(tzinfo=project_zone(), fold=fold) for fold in (0, 1))
+    passes = (at.replace(tzinfo=project_zone(), fold=fold) for fold in (0, 1))
     found = next(
-        (moment for moment in local if f"{moment:%Z}" == zone), at.replace(tzinfo=UTC) if zone == "UTC" else None
+        (moment for moment in passes if f"{moment:%Z}" == zone), at.replace(tzinfo=UTC) if zone == "UTC" else None
     )
-    return None if found is None else found.astimezone(UTC)
+    return None if found is None else as_utc(found)
 
 
 def lasted(length: timedelta | None) -> str:

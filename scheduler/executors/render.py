@@ -6,9 +6,9 @@ from functools import cache
 from typing import Any
 
 from django.template import Context, Engine
-from django.utils import timezone
 
 from scheduler.context import RunContext
+from scheduler.engine.moments import local
 
 
 @cache
@@ -22,13 +22,12 @@ def rendered(kwargs: Mapping[str, Any], run: RunContext, now: datetime) -> dict[
 
     Instants are in the time zone of the project. Raises TemplateSyntaxError, which fails the run.
     """
-    zone = timezone.get_default_timezone()
-    slot = run.scheduled_for.astimezone(zone)
+    slot = local(run.scheduled_for)
     values = {
         "date": slot.date(),
-        "now": now.astimezone(zone),
+        "now": local(now),
         "scheduled_for": slot,
-        "last_run": run.last_run_at.astimezone(zone) if run.last_run_at else None,
+        "last_run": local(run.last_run_at) if run.last_run_at else None,
         "job": run.job,
     }
     context = Context(values, autoescape=False, use_tz=False)

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 
+from scheduler.engine.moments import local
 from scheduler.exceptions import SchedulerError
 
 GAP = "  "
@@ -60,8 +60,8 @@ def moment(at: datetime | None) -> str:
     """Return an instant in the project's time zone, the zone named."""
     if at is None:
         return "-"
-    local = at.astimezone(timezone.get_default_timezone())
-    return f"{local:%Y-%m-%d %H:%M:%S} {local:%Z}"
+    clock = local(at)
+    return f"{clock:%Y-%m-%d %H:%M:%S} {clock:%Z}"
 
 
 def relative(at: datetime | None, now: datetime) -> str:

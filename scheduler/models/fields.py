@@ -19,7 +19,7 @@ from scheduler.exceptions import ConfigurationError
 from scheduler.policy import Policy
 from scheduler.policy import codec as policies
 from scheduler.schedules import Schedule, parse
-from scheduler.schedules.base import naive_utc
+from scheduler.schedules.base import as_utc, naive_utc
 
 if TYPE_CHECKING:
     _DateTimeField = models.DateTimeField[Any, Any]
@@ -42,11 +42,13 @@ class InstantField(_DateTimeField):
 
     def get_prep_value(self, value: Any) -> Any:
         value = self.to_python(value)
-        if value is None or settings.USE_TZ:
-            return super().get_prep_value(value)
-        if value.tzinfo is None:
+        if value is None:
+            return None
+        if value.tzinfo is None and settings.USE_TZ:
+            value = super().get_prep_value(value)  # as Django does, with its warning
+        elif value.tzinfo is None:
             value = value.replace(tzinfo=ZoneInfo(settings.TIME_ZONE))
-        return value.astimezone(UTC).replace(tzinfo=None)
+        return as_utc(value) if settings.USE_TZ else naive_utc(value)
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
         """In SQLite the text of the instant in UTC, whatever TIME_ZONE the database has; elsewhere as Django does."""

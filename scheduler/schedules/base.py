@@ -137,6 +137,11 @@ def aware_utc(t: datetime) -> datetime:
     return EPOCH + (t - NAIVE_EPOCH)
 
 
+def as_utc(t: datetime) -> datetime:
+    """An aware instant in UTC; one that is in the year 0 or 10000 there is the first or the last instant there is."""
+    return aware_utc(naive_utc(t))
+
+
 def naive_utc(t: datetime) -> datetime:
     """An aware instant as naive UTC; ValueError when it is naive, since nobody knows when that is."""
     if t.tzinfo is UTC:

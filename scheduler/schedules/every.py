@@ -1,11 +1,11 @@
 """Every: a fixed interval of elapsed time, on a grid that daylight saving never moves."""
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self
 
 from scheduler.exceptions import InvalidSchedule
-from scheduler.schedules.base import NO_TIME, Schedule, Translate, naive_utc
+from scheduler.schedules.base import NO_TIME, Schedule, Translate, as_utc, naive_utc
 from scheduler.schedules.duration import LONGEST, format_duration, number, parse_duration
 
 UNITS = {
@@ -188,7 +188,7 @@ def _aware_utc(anchor: datetime | None) -> datetime | None:
         raise InvalidSchedule(
             f"anchor {anchor!r} is naive: make it aware, for example with tzinfo=datetime.UTC.", field="anchor"
         )
-    return naive_utc(anchor).replace(tzinfo=UTC)
+    return as_utc(anchor)
 
 
 def _interval_words(interval: timedelta, _: Translate) -> str:

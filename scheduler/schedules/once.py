@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Self
 
 from scheduler.exceptions import InvalidSchedule
-from scheduler.schedules.base import Schedule, Translate, naive_utc
+from scheduler.schedules.base import Schedule, Translate, as_utc
 from scheduler.schedules.every import parse_instant
 from scheduler.schedules.wall_schedule import checked_zone
 from scheduler.schedules.wallclock import instant_of, zone_of
@@ -31,7 +31,7 @@ class Once(Schedule):
             object.__setattr__(self, "at", self._resolved(checked_zone(self.timezone) or "UTC"))
             object.__setattr__(self, "timezone", None)
         elif self.at.utcoffset() is not None:
-            object.__setattr__(self, "at", naive_utc(self.at).replace(tzinfo=UTC))
+            object.__setattr__(self, "at", as_utc(self.at))
 
     def bind(self, *, anchor: datetime | None, timezone: str) -> Self:
         """A copy whose instant is aware."""
@@ -39,8 +39,12 @@ class Once(Schedule):
 
     def _resolved(self, timezone: str) -> datetime:
         if self.at.utcoffset() is not None:
-            return naive_utc(self.at).replace(tzinfo=UTC)
-        return instant_of(zone_of(timezone), self.at).replace(tzinfo=UTC)
+            return as_utc(self.at)
+        try:
+            return instant_of(zone_of(timezone), self.at).replace(tzinfo=UTC)
+        except OverflowError:
+            message = f"at {self.at.isoformat()} in {timezone} lies outside the years 1 to 9999 of UTC."
+            raise InvalidSchedule(message, field="at") from None
 
     def _next(self, instant: datetime) -> datetime | None:
         at = self.at.replace(tzinfo=None)

@@ -92,6 +92,7 @@ def change_around(zone: ZoneInfo, wall: datetime) -> Change | None:
 
 def changes_between(zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Change]:
     """The changes in `start < at <= end`, in order."""
+    start, end = max(start, EARLIEST), min(end, LATEST)
     for year in range(start.year, end.year + 1):
         for change in _changes_of(zone, year):
             if start < change.at <= end:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.engine.moments import SAID, heard, lasted, parse_moment, said
+from scheduler.engine.moments import FIRST, LAST, SAID, heard, lasted, local, parse_moment, said, shifted
 from scheduler.exceptions import InvalidOption
 
 NOW = datetime(2026, 3, 2, 11, 30, tzinfo=UTC)
@@ -85,6 +85,31 @@ def test_what_is_said_in_a_sentence_is_heard_as_the_same_instant(at, zone, setti
     moment = datetime.fromisoformat(at).replace(tzinfo=UTC)
     found = SAID.search(f"It ran at {said(moment)}, late.")
     assert heard(found[1], found[2]) == moment
+
+
+@pytest.mark.parametrize(
+    ("at", "zone", "text"),
+    [
+        (LAST, "Europe/Berlin", "9999-12-31 23:59:59 UTC"),
+        (LAST, "America/New_York", "9999-12-31 18:59:59 EST"),
+        (FIRST, "Europe/Berlin", "0001-01-01 00:53:28 LMT"),
+        (FIRST, "America/New_York", "0001-01-01 00:00 UTC"),
+    ],
+)
+def test_what_the_clock_of_the_project_cannot_show_is_said_in_utc(at, zone, text, settings):
+    settings.TIME_ZONE = zone
+    assert said(at).rjust(len(text), "0") == text
+    assert local(at) == at
+
+
+def test_an_instant_is_moved_no_further_than_there_are_instants():
+    assert shifted(LAST, timedelta(hours=1)) == LAST == shifted(LAST - timedelta(hours=1), timedelta(hours=1))
+    assert shifted(FIRST, -timedelta(hours=1)) == FIRST
+
+
+def test_a_time_that_somebody_wrote_and_no_instant_has_is_heard_as_the_end(settings):
+    settings.TIME_ZONE = "America/New_York"
+    assert heard("9999-12-31 23:59", "EST") == LAST
 
 
 def test_a_time_of_another_zone_is_not_taken_for_one_of_ours():

@@ -1,13 +1,13 @@
 """Once."""
 
-# ruff: noqa: DTZ001 - naive on purpose
+# ruff: noqa: DTZ001, DTZ901 - naive on purpose
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
 from scheduler.exceptions import InvalidSchedule
-from scheduler.schedules import Once
+from scheduler.schedules import Once, parse
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -50,6 +50,24 @@ def test_what_is_no_instant_is_refused():
     with pytest.raises(InvalidSchedule) as caught:
         Once("tomorrow")
     assert caught.value.field == "at"
+
+
+@pytest.mark.parametrize(
+    ("at", "timezone"), [(datetime.min, "Asia/Tokyo"), (datetime.max, "America/New_York")], ids=["before", "after"]
+)
+def test_a_wall_time_that_no_instant_has_is_refused(at, timezone):
+    for resolve in (
+        lambda: Once(at, timezone=timezone),
+        lambda: Once(at).bind(anchor=None, timezone=timezone),
+        lambda: parse(f"once at {at.isoformat()} @ {timezone}"),
+    ):
+        with pytest.raises(InvalidSchedule, match="years 1 to 9999") as caught:
+            resolve()
+        assert caught.value.field == "at"
+
+
+def test_an_instant_beyond_the_calendar_is_its_end():
+    assert Once(datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))).at == datetime.max.replace(tzinfo=UTC)
 
 
 def test_it_describes_itself():

@@ -71,7 +71,9 @@ def _here() -> dict[str, Any]:
         "fault": decision is not None and decision.fault,
     }
     if runner is not None:
-        here["threads"] = {service.name: service.is_alive() for service in runner.services}
+        here["threads"] = {
+            service.name: service.is_alive() for service in runner.services
+        } | runner.executor.loop_state()
         here["workers"] = runner.executor.thread_states()
         here["errors"] = {service.name: service.last_error for service in runner.services if service.errors}
         here["restarts"] = runner.watchdog.restarts

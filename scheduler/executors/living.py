@@ -23,6 +23,8 @@ class Living:
     thread_id: int = 0
     cancel: Callable[[], object] | None = None
     """Interrupts the call, where that is possible."""
+    ended: bool = False
+    """Whether a run on the event loop has come to its end."""
     over_time: bool = False
     stuck: bool = False
     abandoned: bool = False

@@ -3,6 +3,7 @@
 import heapq
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import count
 
 from scheduler.clock import Clock
@@ -161,6 +162,10 @@ class ThreadExecutor:
         """Return which workers live, by thread name."""
         return {thread.name: thread.is_alive() for thread in list(self._threads)}
 
+    def loop_state(self) -> dict[str, bool]:
+        """Return whether the thread of async tasks lives, by its name; nothing when there is none."""
+        return self._loop.thread_states()
+
     def _start_missing_threads(self) -> None:
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         for _ in range(self._workers - len(self._threads)):
@@ -221,7 +226,7 @@ class ThreadExecutor:
         """Hand a run to the event loop; return why that cannot be had: no thread, or no file descriptor, is left."""
         run = self._run_async(living)
         try:
-            living.cancel = self._loop.run(run)
+            living.cancel = self._loop.run(run, partial(self._lost, living))
         except Exception as error:
             run.close()
             return error
@@ -254,6 +259,17 @@ class ThreadExecutor:
             outcome = await ainvoke(living.claimed, living.context, self._clock)
         except BaseException as error:
             outcome = faulty(living.claimed, error, self._clock)
+        self._end_async(living, outcome)
+
+    def _lost(self, living: Living, error: Exception) -> None:
+        self._end_async(living, faulty(living.claimed, error, self._clock))
+
+    def _end_async(self, living: Living, outcome: Outcome) -> None:
+        """End a run of the event loop, once: of one whose loop broke, what is left of its call may end later."""
+        with self._changed:
+            if living.ended:
+                return
+            living.ended = True
         self._end(living, outcome)
         with self._changed:
             self._let_go(living)

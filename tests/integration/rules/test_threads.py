@@ -1,11 +1,15 @@
 """M1: a fixed pool, however many runs; a thread that cannot be had defers a run and loses nothing."""
 
+import asyncio
+import sys
 import threading
 
 import pytest
 
 from scheduler.models import Job, RunLog, Status
+from scheduler.registry import register
 from tests.factories import at, make_job
+from tests.integration.rules.process import PATIENCE, until
 
 pytestmark = pytest.mark.django_db
 
@@ -64,3 +68,60 @@ def test_a_worker_that_was_killed_is_replaced_M1(start):
     process.dispatch(at(60))
     process.until_idle()
     assert RunLog.objects.get().status == Status.SUCCEEDED
+
+
+class TestOneLoopForAllAsyncTasks:
+    """What one of them does to it harms no other."""
+
+    def run_beside(self, process, harm):
+        """Run an async task that lasts beside one that does harm; return how both ended."""
+        going, let_go = threading.Event(), threading.Event()
+
+        async def lasts():
+            going.set()
+            await asyncio.to_thread(let_go.wait, PATIENCE)
+
+        for name, function in {"lasts": lasts, "harms": harm}.items():
+            register(name, into=process.engine.registry)(function)
+            make_job(name, task=name, breaker_threshold=None, on_lost="skip")
+        process.dispatch()
+        process.dispatch(at(60))
+        assert going.wait(PATIENCE)
+        until(lambda: len(process.living()) < 2, "the end of the run that does harm")
+        let_go.set()
+        process.until_idle()
+        return dict(RunLog.objects.values_list("job__name", "status")), process.runner.executor.loop_state()
+
+    def test_a_part_of_one_that_exits_fails_that_one_only_I7_I17(self, start):
+        async def part():
+            sys.exit("no licence")
+
+        async def exits():
+            await asyncio.gather(part(), asyncio.sleep(PATIENCE))
+
+        ends, loop = self.run_beside(start(), exits)
+        assert ends == {"lasts": Status.SUCCEEDED, "harms": Status.FAILED}
+        assert "no licence" in RunLog.objects.get(job__name="harms").error
+        assert loop == {"asyncio": True}
+
+    def test_a_loop_that_breaks_fails_its_runs_with_the_reason_and_the_next_ones_get_another_I7_I17(self, start):
+        async def breaks():
+            asyncio.get_running_loop()._run_once = None
+            await asyncio.sleep(PATIENCE)
+
+        process = start()
+        ends, loop = self.run_beside(process, breaks)
+        assert ends == {"lasts": Status.FAILED, "harms": Status.FAILED}
+        assert "the event loop of async tasks broke: TypeError" in RunLog.objects.get(job__name="lasts").error
+        assert (loop, Job.objects.active().count()) == ({}, 0)
+        process.engine.registry.remove("lasts")
+        register("lasts", into=process.engine.registry)(_short)
+        Job.objects.update(next_start_at=at(120))
+        Job.objects.filter(name="harms").delete()
+        process.dispatch(at(120))
+        process.until_idle()
+        assert RunLog.objects.latest("pk").status == Status.SUCCEEDED
+
+
+async def _short():
+    pass

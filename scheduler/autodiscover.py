@@ -16,8 +16,8 @@ logger = logging.getLogger("scheduler")
 def autodiscover() -> None:
     """Import every `tasks` module (SCHEDULER_AUTODISCOVER_MODULES) once.
 
-    A module that cannot be imported does not stop the project: its message is kept, `check` reports it as an error, its
-    jobs are orphaned until it is mended, and the tasks of all other modules run.
+    A module that cannot be imported does not stop the project: its message is kept, and `check` warns of it. Its jobs
+    are orphaned until it is mended, those above the line that fails too; the tasks of all other modules run.
     """
     for app in apps.get_app_configs():
         for name in conf.AUTODISCOVER_MODULES:
@@ -27,7 +27,8 @@ def autodiscover() -> None:
 
 def _import(module: str) -> None:
     try:
-        import_module(module)
+        with registry.all_or_nothing():
+            import_module(module)
     except Exception as error:
         registry.failures[module] = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         logger.error(

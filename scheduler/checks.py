@@ -37,14 +37,20 @@ def check_settings(app_configs: Any, **_: Any) -> list[CheckMessage]:
 
 @register(Tags.compatibility)
 def check_modules(app_configs: Any, **_: Any) -> list[CheckMessage]:
-    """E002: a tasks module could not be imported, or registers a task wrongly."""
+    """W004: a tasks module could not be imported, or registers a task wrongly. No error: the other jobs go on."""
+    hint = "Mend the module; until then its jobs do not run, all others do."
     return [
-        Error(
-            f"The tasks of {module} are not available: {message}",
-            hint="Mend the module; until then its jobs do not run.",
-            id="scheduler.E002",
-        )
+        Warning(f"The tasks of {module} are not available: {message}", hint=hint, id="scheduler.W004")
         for module, message in registry.failures.items()
+    ]
+
+
+@register(Tags.compatibility, deploy=True)
+def check_modules_to_deploy(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """E002: as W004, and a release that would leave jobs behind is to be stopped."""
+    hint = "Mend the module before this release goes live; see scheduler.W004."
+    return [
+        Error(f"The jobs of {module} would not run.", hint=hint, id="scheduler.E002") for module in registry.failures
     ]
 
 

@@ -1,6 +1,7 @@
 """Registered tasks: plain functions with a name, a schedule and options, checked at import."""
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -77,7 +78,8 @@ class Registry:
         try:
             return self._tasks[name]
         except KeyError:
-            raise UnknownTask(f"No task {name!r} is registered here.{did_you_mean(name, self._tasks)}") from None
+            hint = f"{did_you_mean(name, self._tasks)}{self.told_failures()}"
+            raise UnknownTask(f"No task {name!r} is registered here.{hint}") from None
 
     def find(self, name: str) -> Task | None:
         """Return the task of this name, or None."""
@@ -85,10 +87,30 @@ class Registry:
 
     def why_missing(self, name: str, module: str) -> str:
         """Say why a task is not here: `module`, which registered it, failed to import, or no longer registers it."""
-        failure = self.failures.get(module)
-        if failure:
-            return f"{module} could not be imported: {failure}"
+        for failed, failure in self.failures.items():
+            if module == failed or module.startswith(f"{failed}."):
+                return f"{failed} could not be imported: {failure}"
         return f"No code registers the task {name!r} any more."
+
+    def told_failures(self) -> str:
+        """Return a sentence for each module that could not be imported: what is asked for may have been in it."""
+        return "".join(f" {module} could not be imported: {why}." for module, why in self.failures.items())
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Import a module in this block: if that fails, the tasks that it left half loaded are taken back.
+
+        Their functions would run in a module whose later names do not exist.
+        """
+        before = dict(self._tasks)
+        try:
+            yield
+        except BaseException:
+            for name, task in list(self._tasks.items()):
+                if before.get(name) is not task and _is_half_loaded(task):
+                    del self._tasks[name]
+            self._tasks = before | self._tasks
+            raise
 
     def _parents_of(self, name: str) -> tuple[str, ...]:
         task = self._tasks.get(name)
@@ -233,6 +255,12 @@ def _same_function(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
         other_code.co_firstlineno,
         other_code.co_name,
     )
+
+
+def _is_half_loaded(task: Task) -> bool:
+    """Whether the import of the task's module failed: Python has taken that module out of `sys.modules`."""
+    modules = {task.module, getattr(task.function, "__module__", "")}
+    return any(module not in sys.modules for module in modules if module)
 
 
 def _first_line(function: Callable[..., Any]) -> str:

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -21,6 +21,8 @@ class SchedulerCommand(BaseCommand):
     """A command with `--json`, whose errors are one clear line and exit code 2."""
 
     requires_migrations_checks = False
+    requires_system_checks: list[str] | tuple[str, ...] | Literal["__all__"] = ()
+    """They look at the scheduler, also when something is wrong with the project: then most of all."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print JSON for programs instead of text for people")

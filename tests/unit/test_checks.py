@@ -35,11 +35,19 @@ def test_W001_a_setting_nobody_reads_with_a_near_name():
     assert message.hint == "Did you mean SCHEDULER_POLL_SECONDS?"
 
 
-def test_E002_a_tasks_module_that_cannot_be_imported_I2(monkeypatch):
+def test_W004_a_tasks_module_that_cannot_be_imported_blocks_no_command_I2_I17(monkeypatch):
     monkeypatch.setitem(registry.failures, "app.tasks", "ImportError: no reports")
-    message = found()["scheduler.E002"]
+    message = found()["scheduler.W004"]
     assert "app.tasks" in message.msg
     assert "no reports" in message.msg
+    assert [one for one in run_checks() if one.is_serious()] == []
+
+
+def test_E002_a_tasks_module_that_cannot_be_imported_stops_a_deployment(monkeypatch):
+    monkeypatch.setitem(registry.failures, "app.tasks", "ImportError: no reports")
+    (message,) = [one for one in run_checks(include_deployment_checks=True) if one.id == "scheduler.E002"]
+    assert message.is_serious()
+    assert "app.tasks" in message.msg
 
 
 def test_W002_a_neighbour_with_the_same_top_level_package(monkeypatch):

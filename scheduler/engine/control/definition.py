@@ -30,7 +30,8 @@ def get_job(name: str) -> Job:
         return Job.objects.get_by_natural_key(name)
     except Job.DoesNotExist:
         names = {*Job.objects.values_list("name", flat=True), *registry.names()}
-        raise UnknownJob(f"There is no job {name!r}.{did_you_mean(name, names)}") from None
+        hint = f"{did_you_mean(name, names)}{registry.told_failures()}"
+        raise UnknownJob(f"There is no job {name!r}.{hint}") from None
 
 
 def list_jobs() -> list[Job]:

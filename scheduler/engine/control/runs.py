@@ -162,9 +162,8 @@ def _runnable_task(job: Job) -> Task:
         raise Refused(f"{job.name!r} is orphaned: {job.problem}", code="orphaned")
     task = registry.find(job.task)
     if task is None:
-        raise Refused(
-            f"The task {job.task!r} of {job.name!r} is not registered in this process.", code="not_registered"
-        )
+        text = f"The task {job.task!r} of {job.name!r} is not registered in this process."
+        raise Refused(f"{text}{registry.told_failures()}", code="not_registered")
     if isinstance(job.policy, Unreadable):
         raise Refused(f"{job.name!r} cannot run: {job.policy.error}", code="invalid")
     return task

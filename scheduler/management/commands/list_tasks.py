@@ -13,7 +13,8 @@ class Command(SchedulerCommand):
 
     def run(self, **options: Any) -> None:
         if options["json"]:
-            self.print_json([self._data(task) for task in registry])
+            tasks = [self._data(task) for task in registry]
+            self.print_json({"tasks": tasks, "failed_modules": registry.failures})
             return
         rows = [
             (task.name, task.schedule.describe(), "yes" if task.enabled else "no", task.description, task.place)
@@ -22,7 +23,7 @@ class Command(SchedulerCommand):
         empty = 'No task is registered. Put @register("name", schedule=...) on a function in the tasks.py of an app.'
         self.print_table(["TASK", "SCHEDULE", "ENABLED", "DESCRIPTION", "REGISTERED AT"], rows, empty=empty)
         for module, message in registry.failures.items():
-            self.stderr.write(self.style.ERROR(f"{module} is not available: {message}"))
+            self.stderr.write(self.style.ERROR(f"{module} could not be imported: {message}"))
 
     @staticmethod
     def _data(task: Any) -> dict[str, Any]:

@@ -19,6 +19,7 @@ LOOK_EVERY = 1.0
 class Command(SchedulerCommand):
     """Runs until SIGTERM or Ctrl-C, then stops cleanly; a second signal ends it at once."""
 
+    requires_system_checks = "__all__"  # as runserver
     help = "Run the scheduler in this process, for projects that want it apart from their web servers."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -3,6 +3,10 @@
 `job` is a `Job`, `run` a `RunLog`; both are as the sender left them and must be treated as read-only.
 """
 
+from functools import partial
+from typing import Any
+
+from django.db import transaction
 from django.dispatch import Signal
 
 run_started = Signal()
@@ -29,3 +33,8 @@ runs_asked_to_stop = Signal()
 """Somebody asked runs to stop: `run_ids`; the process that holds them heeds it."""
 jobs_changed = Signal()
 """Definitions or plans changed in this process; wakes the dispatcher."""
+
+
+def after_commit(signal: Signal, sender: Any, *, using: str | None, **values: Any) -> None:
+    """Send a signal once the transaction of the caller has committed, never when it is rolled back."""
+    transaction.on_commit(partial(signal.send_robust, sender, **values), using=using, robust=True)

@@ -68,7 +68,7 @@ def invoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
     """Run a task in this thread, outside any transaction of ours. Never raises."""
     started_at = max(clock.now(), claimed.start_at)
     with _current_run(context), own_connections(context):
-        if reason := closed_gate(claimed):
+        if reason := _closed_gate(claimed):
             return skipped_by_gate(claimed, context, reason, clock)
         run_started.send_robust(Claimed, run=context)
         try:
@@ -80,8 +80,20 @@ def invoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
     return _succeeded(context, result, started_at, clock)
 
 
+def ask_and_tell(claimed: Claimed, context: RunContext) -> str | None:
+    """Before an async task, in a worker: ask its gate, return why it is closed; if it is open, say that the run begins.
+
+    Both may use the database or block, which on the event loop would fail or hold up every other task.
+    """
+    with _current_run(context), own_connections(context):
+        reason = _closed_gate(claimed)
+        if reason is None:
+            run_started.send_robust(Claimed, run=context)
+        return reason
+
+
 async def ainvoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
-    """Run an async task on the running loop. Never raises."""
+    """Run an async task on the running loop, after `ask_and_tell`. Never raises."""
     started_at = max(clock.now(), claimed.start_at)
     outcome = await _ainvoke(claimed, context, clock, started_at)
     with suppress(asyncio.CancelledError):  # whoever wants it to stop is too late: it has ended
@@ -91,7 +103,6 @@ async def ainvoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcom
 
 async def _ainvoke(claimed: Claimed, context: RunContext, clock: Clock, started_at: datetime) -> Outcome:
     with _current_run(context):
-        run_started.send_robust(Claimed, run=context)
         try:
             result = await _call(claimed, context, clock)
         except BaseException as error:
@@ -99,7 +110,7 @@ async def _ainvoke(claimed: Claimed, context: RunContext, clock: Clock, started_
     return _succeeded(context, result, started_at, clock)
 
 
-def closed_gate(claimed: Claimed) -> str | None:
+def _closed_gate(claimed: Claimed) -> str | None:
     """Ask the gate of a task; return why it is closed, None when it is open. A gate that fails is closed."""
     gate = claimed.task.gate
     if gate is None:

@@ -12,7 +12,7 @@ from scheduler.engine.base import Claimed
 from scheduler.engine.finish import Outcome
 from scheduler.engine.plan import policy_of
 from scheduler.executors.base import Done
-from scheduler.executors.invoke import ainvoke, closed_gate, context_for, faulty, invoke, is_async, skipped_by_gate
+from scheduler.executors.invoke import ainvoke, ask_and_tell, context_for, faulty, invoke, is_async, skipped_by_gate
 from scheduler.executors.living import Living
 from scheduler.executors.loop import LoopThread
 
@@ -208,43 +208,38 @@ class ThreadExecutor:
         return living
 
     def _carried_out(self, living: Living) -> Living | None:
-        """Carry out a run in this worker, or hand it to the event loop; returns it if it has ended."""
-        if self._refusal is not None and (refused := self._refused(living, self._refusal)):
-            self._end(living, refused)
-        elif living.holds_worker:
-            self._end(living, self._called(living))
-        elif reason := closed_gate(living.claimed):
-            self._end(living, skipped_by_gate(living.claimed, living.context, reason, self._clock))
-        elif error := self._not_taken_by_loop(living):
-            self._end(living, faulty(living.claimed, error, self._clock))
-        else:
+        """Carry out a run in this worker, or hand it to the event loop; returns it if it has ended.
+
+        Whatever goes wrong around the task (a logging handler that fails, say) ends the run, not us.
+        """
+        try:
+            outcome = self._outcome(living)
+        except BaseException as error:
+            outcome = faulty(living.claimed, error, self._clock)
+        if outcome is None:
             self._freed()  # the worker is free again although no run has ended
             return None
+        self._end(living, outcome)
         return living
 
-    def _not_taken_by_loop(self, living: Living) -> Exception | None:
-        """Hand a run to the event loop; return why that cannot be had: no thread, or no file descriptor, is left."""
+    def _outcome(self, living: Living) -> Outcome | None:
+        """Return how the run ended in this worker; None when it goes on, on the event loop."""
+        if self._refusal is not None and (refused := self._refusal(living)):
+            return refused
+        if living.holds_worker:
+            return self._call(living)
+        if reason := ask_and_tell(living.claimed, living.context):
+            return skipped_by_gate(living.claimed, living.context, reason, self._clock)
+        self._hand_to_loop(living)
+        return None
+
+    def _hand_to_loop(self, living: Living) -> None:
         run = self._run_async(living)
         try:
             living.cancel = self._loop.run(run, partial(self._lost, living))
-        except Exception as error:
+        except Exception:  # no thread, or no file descriptor, is left for it
             run.close()
-            return error
-        return None
-
-    def _refused(self, living: Living, refusal: Callable[[Living], Outcome | None]) -> Outcome | None:
-        """Ask, in this worker, whether a claimed run may be carried out here; whoever cannot tell says no."""
-        try:
-            return refusal(living)
-        except BaseException as error:
-            return faulty(living.claimed, error, self._clock)
-
-    def _called(self, living: Living) -> Outcome:
-        """Call the task; whatever goes wrong around it (a logging handler that fails, say) ends the run, not us."""
-        try:
-            return self._call(living)
-        except BaseException as error:
-            return faulty(living.claimed, error, self._clock)
+            raise
 
     def _call(self, living: Living) -> Outcome:
         claimed, policy = living.claimed, policy_of(living.claimed.job)

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Self
 
-from django.db import models, transaction
+from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.models.fields import InstantField, PolicyField, ScheduleField, Unreadable
 from scheduler.policy import Policy
 from scheduler.schedules import Manual
-from scheduler.signals import jobs_changed
+from scheduler.signals import after_commit, jobs_changed
 
 UNPLANNED = datetime(1970, 1, 1, tzinfo=UTC)
 """A start that is always due and never real: the next tick plans the job instead of running it."""
@@ -202,4 +201,4 @@ class Job(models.Model):
 
 def announce(using: str | None) -> None:
     """Wake this process's dispatcher once the change has committed."""
-    transaction.on_commit(partial(jobs_changed.send_robust, Job), using=using, robust=True)
+    after_commit(jobs_changed, Job, using=using)

@@ -11,7 +11,7 @@ from scheduler.exceptions import InvalidOption
 from scheduler.models import EVERYTHING, UNPLANNED, Group, Job
 from scheduler.models.job import announce
 from scheduler.registry import checked_group, registry
-from scheduler.signals import job_paused, job_recovered, job_resumed
+from scheduler.signals import after_commit, job_paused, job_recovered, job_resumed
 
 NOT_PAUSED: dict[str, Any] = {"paused_at": None, "paused_until": None, "paused_by": "", "pause_reason": ""}
 
@@ -22,7 +22,7 @@ def pause_job(name: str, *, until: datetime | None = None, reason: str = "", act
     pause = _pause(job.paused_at, until, reason, actor)
     Job.objects.filter(pk=job.pk).update(**pause, next_run_at=None, next_start_at=until)
     job = get_job(name)
-    job_paused.send_robust(Job, job=job)
+    after_commit(job_paused, Job, using=Engine().using, job=job)
     return job
 
 
@@ -40,7 +40,7 @@ def resume_job(name: str, *, actor: str = "") -> Job:
         return get_job(name)
     Job.objects.filter(pk=job.pk).update(**NOT_PAUSED, next_start_at=UNPLANNED)
     job = get_job(name)
-    job_resumed.send_robust(Job, job=job, actor=actor)
+    after_commit(job_resumed, Job, using=Engine().using, job=job, actor=actor)
     return job
 
 
@@ -51,7 +51,7 @@ def reset_job(name: str) -> Job:
     Job.objects.filter(pk=job.pk).update(broken_at=None, consecutive_failures=0, problem="", next_start_at=UNPLANNED)
     job = get_job(name)
     if was_broken:
-        job_recovered.send_robust(Job, job=job, run=None)
+        after_commit(job_recovered, Job, using=Engine().using, job=job, run=None)
     return job
 
 

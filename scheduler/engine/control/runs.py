@@ -21,7 +21,7 @@ from scheduler.models.job import announce
 from scheduler.policy.misfire import RESOLUTION
 from scheduler.policy.overlap import is_free
 from scheduler.registry import Task, registry
-from scheduler.signals import runs_asked_to_stop
+from scheduler.signals import after_commit, runs_asked_to_stop
 
 MOST_BACKFILLED = 1000
 FAILURES = (Status.FAILED, Status.TIMED_OUT, Status.LOST)
@@ -66,7 +66,7 @@ def cancel_run(run_id: int, *, actor: str = "") -> RunLog:
         else:
             raise Refused(f"Run {run_id} has ended already: it {run.get_status_display()}.", code="ended")
     if run.is_living:
-        runs_asked_to_stop.send_robust(RunLog, run_ids=[run_id])
+        after_commit(runs_asked_to_stop, RunLog, using=engine.using, run_ids=[run_id])
     return runs.select_related("job").get()
 
 

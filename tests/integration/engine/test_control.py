@@ -3,10 +3,12 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import transaction
 
 from scheduler import signals
 from scheduler.engine.control import (
     add_job,
+    cancel_run,
     get_job,
     list_jobs,
     pause_job,
@@ -184,14 +186,36 @@ def heard():
         signal.disconnect(receiver)
 
 
-def test_pause_resume_and_reset_tell_their_receivers_once_I14(heard):
+def test_pause_resume_and_reset_tell_their_receivers_once_after_the_commit_I14(
+    heard, django_capture_on_commit_callbacks
+):
     job = make_job()
-    pause_job("job")
-    resume_job("job")
-    Job.objects.filter(pk=job.pk).update(broken_at=T0)
-    reset_job("job")
-    reset_job("job")
+    with django_capture_on_commit_callbacks(execute=True):
+        pause_job("job")
+        resume_job("job")
+        Job.objects.filter(pk=job.pk).update(broken_at=T0)
+        reset_job("job")
+        reset_job("job")
+        assert heard == []
     assert heard == ["job_paused", "job_resumed", "job_recovered"]
+
+
+def test_what_is_rolled_back_is_told_to_nobody(heard, django_capture_on_commit_callbacks):
+    """Under ATOMIC_REQUESTS: the pause never happened, and the run goes on."""
+    make_job()
+    claimed = claim_one(make_engine(), at(60))
+    asked = []
+    receiver = lambda run_ids, **_: asked.append(run_ids)  # noqa: E731
+    signals.runs_asked_to_stop.connect(receiver)
+    with django_capture_on_commit_callbacks(execute=True), transaction.atomic():
+        pause_job("job")
+        cancel_run(claimed.run.pk)
+        transaction.set_rollback(True)
+    assert (heard, asked) == ([], [])
+    with django_capture_on_commit_callbacks(execute=True):
+        cancel_run(claimed.run.pk)
+    signals.runs_asked_to_stop.disconnect(receiver)
+    assert asked == [[claimed.run.pk]]
 
 
 def test_run_now_promises_a_run_of_its_own_and_leaves_the_cadence_alone():

@@ -1,6 +1,7 @@
 """What plays and processes of these tests are given: the public API's registry and clock, and a process to step."""
 
 import pytest
+from django.db import transaction
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.registry import register, registry
@@ -32,14 +33,20 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def play(known, clock):
+def commits(monkeypatch):
+    """What a test does counts as committed at once: its own transaction never is."""
+    monkeypatch.setattr(transaction, "on_commit", lambda send, **_: send())
+
+
+@pytest.fixture
+def play(known, clock, commits):
     plays = Play(known, clock)
     yield plays
     plays.close()
 
 
 @pytest.fixture
-def start(known, monkeypatch):
+def start(known, commits, monkeypatch):
     """Start a process whose service threads the test steps itself: `start(task=…, workers=…)`."""
     monkeypatch.setattr(dbclock, "CLOCK_QUERIES", {})
     started = []

@@ -276,7 +276,7 @@ def rule(request):
 
 
 @pytest.mark.parametrize("rule", RULES, indirect=True)
-def test_every_rule(rule, known, clock):
+def test_every_rule(rule, known, clock, commits):
     play = Play(known, clock, rule.task, **({"gate": rule.gate} if rule.gate else {}))
     try:
         rule.play(play)

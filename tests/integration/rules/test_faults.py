@@ -1,12 +1,16 @@
 """N1: whatever step of a pass fails, once or always, the others go on and work resumes when the fault is over."""
 
+import asyncio
 import logging
+import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
 from django.db import OperationalError
 
 from scheduler import signals
+from scheduler.context import current_run
 from scheduler.engine import claim
 from scheduler.executors import invoke as invoking
 from scheduler.models import Instance, Job, RunLog, Status
@@ -159,6 +163,51 @@ def test_a_signal_receiver_that_always_fails_breaks_nothing_N1(steps):
             signal.disconnect(fails)
     assert [run.status for run in RunLog.objects.all()] == [Status.SUCCEEDED] * 2
     assert steps.errors() == {}
+
+
+async def hears(**_):
+    await asyncio.sleep(0)
+
+
+async def lasts():
+    await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("task", [lambda: None, lasts], ids=["sync", "async"])
+def test_an_async_receiver_of_a_start_breaks_no_run_N1(steps, task):
+    define(steps, task)
+    signals.run_started.connect(hears)
+    try:
+        steps.all(60)
+    finally:
+        signals.run_started.disconnect(hears)
+    run = RunLog.objects.get()
+    assert (run.status, run.error) == (Status.SUCCEEDED, "")
+
+
+def test_receivers_of_the_start_of_an_async_task_work_in_a_worker_where_they_may_use_the_database(steps):
+    seen = []
+
+    def receiver(run, **_):
+        seen.append((threading.current_thread().name.startswith("scheduler-worker"), current_run() is run))
+
+    define(steps, lasts)
+    signals.run_started.connect(receiver)
+    try:
+        steps.all(60)
+    finally:
+        signals.run_started.disconnect(receiver)
+    assert seen == [(True, True)]
+
+
+@pytest.mark.parametrize("task", [lambda: None, lasts], ids=["sync", "async"])
+def test_a_gate_that_exits_fails_its_run_and_harms_no_worker_I7_N1(steps, task):
+    define(steps, task, gate=sys.exit)
+    for seconds in (60, 120, 180):
+        steps.all(seconds)
+    assert {run.status for run in RunLog.objects.all()} == {Status.FAILED}
+    assert Job.objects.active().count() == 0
+    assert all(steps.process.runner.executor.thread_states().values())
 
 
 class Breaks(logging.Handler):

@@ -63,14 +63,20 @@ def read_rows(rows: models.QuerySet[M]) -> list[M]:
 
 def _converted(values: Sequence[Any], converters: list[Any], expression: Any, connection: Any) -> Sequence[Any]:
     """Convert each distinct value once; a value that can be changed in place (JSON) is never shared between rows."""
+
+    def convert(value: Any) -> Any:
+        for step in converters:
+            value = step(value, expression, connection)
+        return value
+
+    if isinstance(expression.output_field, InstantField) and connection.features.supports_timezones:
+        return [convert(value) for value in values]  # on a wall clock, both hours of autumn are equal: not the same
     known: dict[Any, Any] = {}
     converted = []
     for value in values:
         result = known.get(value, known)
         if result is known:
-            result = value
-            for convert in converters:
-                result = convert(result, expression, connection)
+            result = convert(value)
             if not isinstance(result, dict | list):
                 known[value] = result
         converted.append(result)

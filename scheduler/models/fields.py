@@ -30,7 +30,7 @@ else:
 
 
 class InstantField(_DateTimeField):
-    """An instant: aware UTC in code and UTC in the database, whatever USE_TZ says. The one place that converts.
+    """An instant: aware UTC in code and UTC in the database, whatever USE_TZ and TIME_ZONE say. The one that converts.
 
     A naive value is read in the time zone of the project.
     """
@@ -48,20 +48,27 @@ class InstantField(_DateTimeField):
             value = super().get_prep_value(value)  # as Django does, with its warning
         elif value.tzinfo is None:
             value = value.replace(tzinfo=ZoneInfo(settings.TIME_ZONE))
-        return as_utc(value) if settings.USE_TZ else naive_utc(value)
+        return as_utc(value)
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
-        """In SQLite the text of the instant in UTC, whatever TIME_ZONE the database has; elsewhere as Django does."""
+        """Aware where the type of the column knows time zones, elsewhere naive UTC: no wall clock has two of one."""
         if type(value) is datetime and value.tzinfo is UTC and connection.vendor == "sqlite":  # nearly all there are
             return naive_utc(value).isoformat(" ")
         if not prepared:
             value = self.get_prep_value(value)
-        if connection.vendor != "sqlite" or not isinstance(value, datetime):
-            return super().get_db_prep_value(value, connection, prepared=True)
-        return (value if value.tzinfo is None else naive_utc(value)).isoformat(" ")
+        if isinstance(value, datetime) and not connection.features.supports_timezones:
+            value = naive_utc(value)
+        return super().get_db_prep_value(value, connection, prepared=True)
 
-    def from_db_value(self, value: datetime | None, expression: object, connection: object) -> datetime | None:
-        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
+    def from_db_value(self, value: datetime | None, expression: object, connection: Any) -> datetime | None:
+        """Undo what Django makes of the value: naive UTC is taken for a wall clock, an instant is turned into one."""
+        if value is None or value.tzinfo is UTC:
+            return value
+        if not connection.features.supports_timezones:
+            return value.replace(tzinfo=UTC)
+        if value.tzinfo is None:  # in the zone of the session; `fold` tells the two hours of autumn apart
+            value = value.replace(tzinfo=ZoneInfo(connection.timezone_name))
+        return value.astimezone(UTC)
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,11 @@ from scheduler.clock import Clock
 logger = logging.getLogger("scheduler")
 
 WORTH_A_WARNING = timedelta(seconds=1)
-CLOCK_QUERIES = {"postgresql": "SELECT clock_timestamp()", "mysql": "SELECT UTC_TIMESTAMP(6)"}
+CLOCK_QUERIES = {
+    "postgresql": "SELECT clock_timestamp() AT TIME ZONE 'UTC'",
+    "mysql": "SELECT UTC_TIMESTAMP(6)",
+}
+"""Each answers with naive UTC, whatever the time zone of the session."""
 
 
 class DatabaseClock:
@@ -52,7 +56,7 @@ class DatabaseClock:
             cursor.execute(query)
             (answer,) = cursor.fetchone()
         doubt = timedelta(seconds=self._clock.monotonic() - before) / 2
-        theirs = (answer if answer.tzinfo else answer.replace(tzinfo=UTC)) + doubt
+        theirs = answer.replace(tzinfo=UTC) + doubt
         if self._read is None or abs(theirs - self.now()) > doubt:
             self._adopt(theirs - self._clock.now())
         else:

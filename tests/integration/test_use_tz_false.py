@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-PROGRAM = """
+DATABASE = """
 import django
 from datetime import UTC, datetime, timedelta
 django.setup()
@@ -16,6 +18,9 @@ from django.db import connection
 name = connection.settings_dict["NAME"]
 connection.creation.create_test_db(verbosity=0, autoclobber=True)
 atexit.register(connection.creation.destroy_test_db, name, verbosity=0)
+"""
+
+PLAY = """
 from scheduler.models import Job, RunLog
 from scheduler.registry import Registry, register
 from scheduler.schedules import DailyAt, Every, Once
@@ -51,29 +56,92 @@ assert len(slots("every")) == 300, len(slots("every"))
 print("right")
 """
 
-SETTINGS = """
-from tests.settings import *
-USE_TZ = False
-TIME_ZONE = "Asia/Shanghai"
-INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "scheduler"]
-if not DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    DATABASES["default"]["TEST"] = {"NAME": "test_shanghai"}
+CLOCK = """
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.runtime.dbclock import DatabaseClock
+
+clock = DatabaseClock(SYSTEM_CLOCK)
+clock.measure("default")
+assert abs(clock.offset) < timedelta(minutes=1), clock.offset
+print("right")
 """
 
+GAP_AND_DOUBLE_HOUR = """
+from scheduler.engine.bulk import insert_runs, update_rows
+from scheduler.engine.read import CompiledQuery, read_rows
+from scheduler.models import Job, RunLog
+from scheduler.schedules import Manual
 
-def test_every_once_and_daily_keep_their_instants_D5(tmp_path):
-    (tmp_path / "shanghai.py").write_text(SETTINGS)
-    environment = {
-        **os.environ,
-        "DJANGO_SETTINGS_MODULE": "shanghai",
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]),
-    }
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM],
-        env=environment,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "right\n", done.stderr
+HOURS = [datetime(2027, 3, 28, 0, 30, tzinfo=UTC), datetime(2027, 10, 31, 0, 30, tzinfo=UTC)]
+SLOTS = [first + timedelta(minutes=30 * n) for first in HOURS for n in range(-2, 5)]
+
+def right(found):
+    assert list(found) == SLOTS, [str(at) for at in found]
+    assert {at.tzinfo for at in found} == {UTC}
+
+job = Job.objects.create(name="job", task="task", schedule=Manual())
+insert_runs("default", [RunLog(job=job, scheduled_for=at, due_at=at) for at in SLOTS])
+runs = RunLog.objects.order_by("pk")
+right(runs.values_list("scheduled_for", flat=True))
+right([run.scheduled_for for run in read_rows(runs)])
+right([RunLog.objects.get(scheduled_for=at).scheduled_for for at in SLOTS])
+assert [runs.filter(scheduled_for__lte=at).count() for at in SLOTS] == list(range(1, len(SLOTS) + 1))
+assert runs.filter(scheduled_for__in=SLOTS).count() == len(SLOTS)
+
+update_rows("default", RunLog, ("started_at",), ("id",), [(run.scheduled_for, run.pk) for run in runs])
+right([run.started_at for run in read_rows(runs)])
+due = CompiledQuery(runs.filter(due_at__lte=datetime(1971, 1, 1, tzinfo=UTC)).values_list("due_at"))
+right([at for (at,) in due.rows(SLOTS[-1])])
+for at in SLOTS:
+    Job.objects.filter(pk=job.pk).update(next_run_at=at)
+    job.refresh_from_db()
+    assert job.next_run_at == at, (job.next_run_at, at)
+    assert Job.objects.get(next_run_at=at) == job
+print("right")
+"""
+
+SETTINGS = """
+from tests.settings import *
+INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "scheduler"]
+if not DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    DATABASES["default"]["TEST"] = {"NAME": "test_far_from_utc_" + env("PYTEST_XDIST_WORKER", default="alone")}
+"""
+SHANGHAI = SETTINGS + 'USE_TZ, TIME_ZONE = False, "Asia/Shanghai"'
+BERLIN = SETTINGS + 'USE_TZ, TIME_ZONE = False, "Europe/Berlin"'
+DATABASE_IN_BERLIN = SETTINGS + 'DATABASES["default"]["TIME_ZONE"] = "Europe/Berlin"'
+
+
+@pytest.fixture
+def carried_out(tmp_path):
+    """Carry out a program on a database of its own, in a process with these settings; returns what it prints."""
+
+    def carry_out(settings, program):
+        (tmp_path / "far_from_utc.py").write_text(settings)
+        path = os.pathsep.join([str(tmp_path), str(ROOT)])
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", DATABASE + program],
+            env={**os.environ, "DJANGO_SETTINGS_MODULE": "far_from_utc", "PYTHONPATH": path},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout or done.stderr
+
+    return carry_out
+
+
+def test_every_once_and_daily_keep_their_instants_D5(carried_out):
+    assert carried_out(SHANGHAI, PLAY) == "right\n"
+
+
+@pytest.mark.parametrize("settings", [BERLIN, DATABASE_IN_BERLIN], ids=["project", "database"])
+def test_an_instant_comes_back_as_itself_in_the_gap_of_spring_and_in_the_double_hour_of_autumn_D5(
+    carried_out, settings
+):
+    assert carried_out(settings, GAP_AND_DOUBLE_HOUR) == "right\n"
+
+
+@pytest.mark.parametrize("settings", [SHANGHAI, DATABASE_IN_BERLIN], ids=["project", "database"])
+def test_the_clock_of_the_database_is_read_in_utc_D5(carried_out, settings):
+    assert carried_out(settings, CLOCK) == "right\n"

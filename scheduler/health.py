@@ -77,6 +77,7 @@ def _here() -> dict[str, Any]:
         here["workers"] = runner.executor.thread_states()
         here["errors"] = {service.name: service.last_error for service in runner.services if service.errors}
         here["restarts"] = runner.watchdog.restarts
+        here["hanging"] = sorted(runner.watchdog.hanging)
         here["living_runs"] = len(runner.executor.living())
         here["unwritten_ends"] = runner.recorder.pending()
         here["zombies"] = runner.executor.zombies()
@@ -147,6 +148,7 @@ def _problems(alive: list[dict[str, Any]], jobs: dict[str, Any], here: dict[str,
     workers = here.get("workers")
     if workers and here["zombies"] >= len(workers):
         found.append("every worker of this process is held by a run that is over its time")
+    found += [f"the {name} thread hangs, and its replacement too" for name in here.get("hanging", ())]
     found += [f"the {name} thread is dead" for name, lives in here.get("threads", {}).items() if not lives]
     return found
 

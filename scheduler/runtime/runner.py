@@ -64,7 +64,7 @@ class Runner:
         helping = [self.recording, self.beating, self.monitoring, self.keeping]
         if self.locks is not None:
             helping.append(Service("locks", self.locks.step, clock))
-        self.watchdog = Watchdog([*helping, self.dispatching])
+        self.watchdog = Watchdog([*helping, self.dispatching], clock)
         self.watching = Service("watchdog", self.watchdog.step, clock)
         self.services = [*self.watchdog.services, self.watching]
         self.stopping = False

@@ -33,14 +33,27 @@ class Service:
         self._woken = False
         self._stopping = False
         self._thread: threading.Thread | None = None
+        self._left_behind: list[threading.Thread] = []
         self._errors_in_a_row = 0
         self._logged_at = float("-inf")
 
     def start(self) -> None:
-        """Start the thread; a thread that hangs from before is left behind and ends at its next look."""
-        self.beat = self._clock.monotonic()
-        self._thread = threading.Thread(target=self._run, name=f"scheduler-{self.name}", daemon=True)
-        self._thread.start()
+        """Start the thread; one that lives from before is left behind, and ends when it comes back from its step."""
+        with self._changed:
+            if self._thread is not None and self._thread.is_alive():
+                self._left_behind = [*filter(threading.Thread.is_alive, self._left_behind), self._thread]
+            self.beat = self._clock.monotonic()
+            self._thread = threading.Thread(target=self._run, name=f"scheduler-{self.name}", daemon=True)
+            self._changed.notify_all()
+            self._thread.start()
+
+    def is_replaced(self) -> bool:
+        """Whether the calling thread was left behind: its step shall hand nothing over, another one does the work."""
+        return threading.current_thread() in self._left_behind
+
+    def left_behind(self) -> int:
+        """Return how many threads hang that have been replaced."""
+        return sum(thread.is_alive() for thread in self._left_behind)
 
     def wake(self) -> None:
         """Run the step now."""
@@ -75,12 +88,15 @@ class Service:
 
     def _run(self) -> None:
         try:
-            while not self._stopping and self._thread is threading.current_thread():
+            while self._goes_on():
                 self._wait(self._guarded_step())
         finally:
             connections.close_all()
             with self._changed:
                 self._changed.notify_all()
+
+    def _goes_on(self) -> bool:
+        return not self._stopping and self._thread is threading.current_thread()
 
     def _guarded_step(self) -> float:
         try:
@@ -115,16 +131,20 @@ class Service:
         )
 
     def _wait(self, seconds: float) -> None:
-        self.beat = self._clock.monotonic()
-        deadline = self.beat + min(seconds, LONGEST_WAIT)
+        """Wait for the next step. A thread that was replaced meanwhile leaves wake-up and beat to its successor."""
         with self._changed:
-            while not (self._woken or self._stopping):
+            if not self._goes_on():
+                return
+            self.beat = self._clock.monotonic()
+            deadline = self.beat + min(seconds, LONGEST_WAIT)
+            while self._goes_on() and not self._woken:
                 left = deadline - self._clock.monotonic()
                 if left <= 0:
                     break
                 self._clock.wait(self._changed, left)
-            self._woken = False
-        self.beat = self._clock.monotonic()
+            if self._goes_on():
+                self._woken = False
+                self.beat = self._clock.monotonic()
 
 
 def _drop_connections() -> None:

@@ -17,6 +17,7 @@ from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.registry import register
 from scheduler.runtime import dispatcher, heartbeat, member, recorder
 from scheduler.runtime.watchdog import Watchdog
+from scheduler.testing import ManualClock
 from tests.factories import at, claim_at, make_job
 from tests.integration.rules.process import until
 
@@ -259,9 +260,9 @@ class TestALoggingHandlerThatAlwaysFails:
 
     def test_a_watchdog_starts_what_died_before_it_says_so_N1(self):
         started = []
-        dead = SimpleNamespace(name="x", is_alive=lambda: False, start=lambda: started.append(1))
+        dead = SimpleNamespace(name="x", is_alive=lambda: False, age=lambda: 0.0, start=lambda: started.append(1))
         with pytest.raises(OSError, match="disk full"):
-            Watchdog([dead]).step()
+            Watchdog([dead], ManualClock()).step()
         assert started == [1]
 
     def test_an_instance_declared_dead_becomes_somebody_new_N1(self, steps):

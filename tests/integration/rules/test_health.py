@@ -5,6 +5,7 @@ import pytest
 from scheduler.engine.control import pause_group, pause_job
 from scheduler.health import get_scheduler_status, health
 from scheduler.models import EVERYTHING, Job
+from scheduler.runtime import local
 from scheduler.schedules import Every
 from tests.factories import at, make_engine, make_job
 
@@ -28,6 +29,17 @@ def test_a_dispatcher_that_is_blocked_for_a_minute_is_red_although_its_heart_bea
     process.dispatch()
     process.go_to(at(62))
     assert answer(rf) == (200, [])
+
+
+def test_a_thread_that_hangs_together_with_its_replacement_is_red_N4(start, rf, monkeypatch):
+    process = start()
+    process.dispatch()
+    monkeypatch.setattr(local, "current", lambda: process.runner)
+    hangs = "the recorder thread hangs, and its replacement too"
+    assert hangs not in answer(rf)[1]
+    process.runner.watchdog.hanging.add("recorder")
+    code, problems = answer(rf)
+    assert (code, hangs in problems) == (503, True)
 
 
 class TestOnANodeThatOnlyServes:

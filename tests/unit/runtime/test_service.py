@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from django.db import OperationalError
 
+from scheduler.clock import SYSTEM_CLOCK
 from scheduler.runtime.service import LOG_EVERY, RETRY_SECONDS, Service
 from scheduler.testing import ManualClock
 
@@ -104,3 +105,99 @@ def test_a_replaced_thread_ends_at_its_next_look():
         thread.join(10)
         assert not thread.is_alive()
     assert len(set(threads)) == len(threads) == 2
+
+
+class HangingStep:
+    """A step that hangs at its first pass until it is let go; the later passes are counted, and may hang too."""
+
+    def __init__(self):
+        self.passes = threading.Semaphore(0)
+        self.entered, self.let_go, self.came_back = (threading.Event() for _ in range(3))
+        self.may_pass = threading.Event()
+        self.may_pass.set()
+        self.replaced = []
+
+    def __call__(self):
+        if not self.entered.is_set():
+            self.entered.set()
+            assert self.let_go.wait(10)
+            self.replaced.append(self.service.is_replaced())
+            self.came_back.set()
+            return 60.0
+        self.passes.release()
+        assert self.may_pass.wait(10)
+        self.replaced.append(self.service.is_replaced())
+        return 60.0
+
+
+@pytest.fixture
+def hanging():
+    """A service whose first thread hangs, and which has been started a second time."""
+    step = HangingStep()
+    step.service = Service("recorder", step, SYSTEM_CLOCK)
+    step.service.start()
+    assert step.entered.wait(10)
+    step.first = step.service._thread
+    yield step
+    step.let_go.set()
+    step.may_pass.set()
+    step.service.stop()
+    step.service.join(10)
+
+
+def test_a_thread_that_comes_back_after_it_was_replaced_ends_and_takes_no_wake_up_with_it_N1(hanging):
+    hanging.may_pass.clear()
+    hanging.service.start()
+    assert hanging.passes.acquire(timeout=10)
+    hanging.service.wake()
+    hanging.let_go.set()
+    hanging.first.join(10)
+    assert not hanging.first.is_alive(), "it waits beside the thread that replaced it"
+    hanging.may_pass.set()
+    assert hanging.passes.acquire(timeout=10), "the wake-up is lost"
+
+
+def test_a_thread_that_waits_when_it_is_replaced_ends_N1(hanging):
+    hanging.let_go.set()
+    assert hanging.came_back.wait(10)
+    hanging.service.start()
+    hanging.first.join(10)
+    assert not hanging.first.is_alive()
+    assert hanging.passes.acquire(timeout=10)
+
+
+def test_a_step_can_tell_whether_its_thread_was_replaced_N1(hanging):
+    assert not hanging.service.is_replaced(), "whoever asks from outside was never its thread"
+    hanging.service.start()
+    assert hanging.passes.acquire(timeout=10)
+    assert hanging.service.left_behind() == 1
+    hanging.let_go.set()
+    hanging.first.join(10)
+    assert hanging.service.left_behind() == 0
+    assert sorted(hanging.replaced) == [False, True]
+
+
+def test_a_thread_that_was_replaced_gives_no_sign_of_life_for_its_service_N1():
+    clock, entered = ManualClock(), threading.Semaphore(0)
+    gates = [threading.Event(), threading.Event()]
+    left = iter(gates)
+
+    def step():
+        gate = next(left)
+        entered.release()
+        assert gate.wait(10)
+        return 60.0
+
+    service = Service("recorder", step, clock)
+    threads = []
+    for _ in gates:
+        service.start()
+        assert entered.acquire(timeout=10)
+        threads.append(service._thread)
+    clock.advance(100)
+    gates[0].set()
+    threads[0].join(10)
+    assert service.age() == 100
+    service.stop()
+    gates[1].set()
+    assert service.join(10)

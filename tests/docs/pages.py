@@ -1,7 +1,11 @@
 """What the documentation says, as data."""
 
 import re
+import shlex
 from pathlib import Path
+from pkgutil import iter_modules
+
+from scheduler.management import commands
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -28,3 +32,18 @@ def named(name: str) -> list[str]:
 def blocks(path: Path, language: str) -> list[str]:
     """Return the code blocks of a page in one language."""
     return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as GitHub makes them."""
+    prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    heads = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def given_commands(path: Path) -> list[list[str]]:
+    """Return the words of the commands of the app that the shell blocks of a page give, each from its name on."""
+    ours = {module.name for module in iter_modules(commands.__path__)}
+    lines = "".join(blocks(path, "sh") + blocks(path, "console")).splitlines()
+    given = [shlex.split(line.partition("manage.py ")[2], comments=True) for line in lines if "manage.py " in line]
+    return [words for words in given if words[0] in ours]

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import load_command_class
 
 from scheduler.models import Job, JobState, Status
 from scheduler.registry import registry
-from tests.docs.pages import PAGES, ROOT, blocks, page
+from tests.docs.pages import PAGES, ROOT, anchors, blocks, given_commands, page
 
 NAMES = [str(path.relative_to(ROOT)) for path in PAGES]
 README = ROOT / "README.md"
@@ -30,6 +31,26 @@ def test_every_link_to_a_page_leads_there(name: str) -> None:
     path = ROOT / name
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text())
     assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_link_to_a_heading_finds_it(name: str) -> None:
+    path = ROOT / name
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", path.read_text())
+    assert [link for link in links if link[1] not in anchors((path.parent / link[0]) if link[0] else path)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_row_of_a_table_stands_under_its_head(name: str) -> None:
+    tables = re.findall(r"(?:^\|.*\n)+", (ROOT / name).read_text(), re.MULTILINE)
+    assert [table for table in tables if not re.match(r"\|.*\|\n\|[-:| ]+\|\n", table)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_is_written_as_it_can_be_given(name: str) -> None:
+    for words in given_commands(ROOT / name):
+        parser = load_command_class("scheduler", words[0]).create_parser("manage.py", words[0])
+        parser.parse_args(words[1:])
 
 
 def test_every_page_is_reached_from_the_index() -> None:

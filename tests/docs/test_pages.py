@@ -3,27 +3,16 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import load_command_class
 
 from scheduler.models import Job, JobState, Status
-from scheduler.registry import registry
 from tests.docs.pages import PAGES, ROOT, anchors, blocks, given_commands, page
 
 NAMES = [str(path.relative_to(ROOT)) for path in PAGES]
 README = ROOT / "README.md"
-
-
-@pytest.fixture
-def own_registry() -> Iterator[None]:
-    before = set(registry.names())
-    yield
-    for name in set(registry.names()) - before:
-        registry.remove(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,25 +82,3 @@ def test_the_readme_has_one_command_for_the_demo_and_one_for_the_tests() -> None
 def test_the_schedule_example_of_the_how_to_is_true() -> None:
     code = blocks(ROOT / "docs/how-to/test-your-tasks.md", "python")[-1]
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
-
-
-@pytest.mark.acceptance
-def test_the_tutorial_works(tmp_path: Path) -> None:
-    """The project and the task of the tutorial, made as it says."""
-    python = sys.executable
-
-    def run(*words: str) -> str:
-        env = {"PATH": "", "PYTHONPATH": str(ROOT)}
-        ended = subprocess.run(words, cwd=tmp_path, check=False, capture_output=True, text=True, env=env)
-        assert ended.returncode == 0, ended.stderr
-        return ended.stdout
-
-    run(python, "-m", "django", "startproject", "mysite", ".")
-    run(python, "manage.py", "startapp", "shop")
-    settings = tmp_path / "mysite/settings.py"
-    settings.write_text(settings.read_text().replace("INSTALLED_APPS = [", 'INSTALLED_APPS = ["scheduler", "shop",'))
-    task = next(code for code in blocks(ROOT / "docs/tutorial.md", "python") if "@register" in code)
-    (tmp_path / "shop/tasks.py").write_text(task)
-    run(python, "manage.py", "migrate")
-    assert "count_orders" in run(python, "manage.py", "list_tasks")
-    assert "42" in run(python, "manage.py", "run_task", "count_orders")

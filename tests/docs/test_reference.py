@@ -14,6 +14,7 @@ from scheduler import checks, signals
 from scheduler.conf import SETTINGS
 from scheduler.management import commands
 from scheduler.policy import Policy
+from scheduler.runtime.runner import Runner
 from tests.docs.pages import named, page, rows
 
 SETTING_ROWS = {row[0].strip("`"): row[1:] for row in rows("reference/settings.md")}
@@ -46,6 +47,13 @@ def test_a_plain_default_of_an_option_is_the_real_one(row: list[str]) -> None:
     default: Any = getattr(Policy(), row[0].strip("`"))
     if row[1].startswith("`"):
         assert eval(row[1].strip("`")) == default
+
+
+def test_every_thread_is_named_where_it_is_explained(settings: Any) -> None:
+    settings.SCHEDULER_LOCK_URL = "redis://nowhere"
+    services = {service.name for service in Runner("test").services}
+    table = page("explanation/how-it-works.md").partition("| thread |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| (\w[\w ]*\w)", table, re.MULTILINE)) == {*services, "workers", "event loop"}
 
 
 def test_every_signal_is_documented_and_no_other() -> None:

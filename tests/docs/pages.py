@@ -24,9 +24,22 @@ def rows(name: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in wanted]
 
 
+def table(name: str, heading: str) -> list[list[str]]:
+    """Return the rows of the first table under a heading of a page, the head among them, the rule left out."""
+    section = re.search(rf"^#+ {re.escape(heading)}\n(.*)", page(name), re.DOTALL | re.MULTILINE)
+    lines = re.search(r"(?:^\|.*\n)+", section[1], re.MULTILINE) if section else None
+    assert lines, f"{name} has no table under {heading}"
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[0].splitlines() if line[1] != "-"]
+
+
+def in_code(text: str) -> list[str]:
+    """Return what stands in code type."""
+    return re.findall(r"`([^`]+)`", text)
+
+
 def named(name: str) -> list[str]:
     """Return what stands in code type in the first column of the tables of a page."""
-    return [found for row in rows(name) for found in re.findall(r"`([^`]+)`", row[0])]
+    return [found for row in rows(name) for found in in_code(row[0])]
 
 
 def blocks(path: Path, language: str) -> list[str]:

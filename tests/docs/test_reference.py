@@ -7,11 +7,13 @@ from pkgutil import iter_modules
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.dispatch import Signal
 
 import scheduler
 from scheduler import checks, signals
 from scheduler.conf import SETTINGS
+from scheduler.exceptions import ConfigurationError
 from scheduler.management import commands
 from scheduler.policy import Policy
 from scheduler.runtime.runner import Runner
@@ -25,10 +27,23 @@ def test_every_setting_is_documented_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
-def test_a_setting_is_documented_with_its_default_and_meaning(name: str) -> None:
-    _, default, meaning = SETTING_ROWS[name]
+def test_a_setting_is_documented_with_its_values_default_and_meaning(name: str) -> None:
+    must, default, meaning = SETTING_ROWS[name]
+    assert must == SETTINGS[name].must
     assert eval(default.strip("`")) == SETTINGS[name].default
     assert meaning == SETTINGS[name].meaning
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("SCHEDULER_ENABLED", "false"), ("SCHEDULER_AUTODISCOVER_MODULES", "tasks")]
+)
+def test_a_wrong_value_of_the_two_settings_that_loading_needs_raises_at_once(
+    settings: Any, name: str, value: str
+) -> None:
+    setattr(settings, name, value)
+    with pytest.raises(ConfigurationError, match=name):
+        apps.get_app_config("scheduler").ready()
+    assert f'`{name}` (`"{value}"`)' in page("reference/settings.md")
 
 
 def test_every_policy_option_is_documented_and_no_other() -> None:
@@ -68,14 +83,3 @@ def test_every_check_is_documented_and_no_other() -> None:
 
 def test_every_command_is_documented_and_no_other() -> None:
     assert sorted(named("reference/commands.md")) == sorted(module.name for module in iter_modules(commands.__path__))
-
-
-@pytest.mark.parametrize("name", sorted(scheduler.__all__))
-def test_every_public_name_exists_and_is_documented(name: str) -> None:
-    assert getattr(scheduler, name)
-    assert f"`{name}`" in page("reference/api.md")
-
-
-def test_the_reference_of_the_api_names_nothing_that_is_not_public() -> None:
-    names = {name for name in named("reference/api.md") if name.isidentifier()}
-    assert names <= set(scheduler.__all__)

@@ -1,0 +1,44 @@
+"""The reference of log records names what the code logs."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import scheduler
+from tests.docs.pages import page, rows
+
+DOCUMENTED = {row[0].strip("`"): row[1] for row in rows("reference/log.md")}
+
+
+def logged() -> Iterator[tuple[str, str, set[str]]]:
+    """Yield action, level (empty where it depends) and the further fields of every record in the sources."""
+    for path in Path(scheduler.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call):
+                yield from _record(call)
+
+
+def _record(call: ast.Call) -> Iterator[tuple[str, str, set[str]]]:
+    name = ast.unparse(call.func)
+    if name == "_say" and len(call.args) > 3:  # of event_log
+        level, action = ast.unparse(call.args[0]), ast.literal_eval(call.args[1])
+        yield action, level.removeprefix("logging.") if "." in level else "", {"job", "run"}
+    extra = next((word.value for word in call.keywords if word.arg == "extra"), None)
+    if name.startswith("logger.") and isinstance(extra, ast.Dict):
+        fields = {ast.literal_eval(key): value for key, value in zip(extra.keys, extra.values, strict=True) if key}
+        if isinstance(action := fields.pop("action"), ast.Constant):
+            level = name.removeprefix("logger.").replace("exception", "error").upper()
+            yield str(action.value), level, set(fields)
+
+
+def test_every_action_is_documented_and_no_other() -> None:
+    assert sorted(DOCUMENTED) == sorted({action for action, _, _ in logged()})
+
+
+def test_each_with_its_level() -> None:
+    assert {action: level for action, level, _ in logged() if level and DOCUMENTED[action] != level} == {}
+
+
+def test_and_every_field_a_record_carries() -> None:
+    text = page("reference/log.md")
+    assert {field for _, _, fields in logged() for field in fields if f"`{field}`" not in text} == set()

@@ -13,11 +13,15 @@ from django.dispatch import Signal
 import scheduler
 from scheduler import checks, signals
 from scheduler.conf import SETTINGS
+from scheduler.context import RunContext
 from scheduler.exceptions import ConfigurationError
+from scheduler.executors import render
 from scheduler.management import commands
 from scheduler.policy import Policy
+from scheduler.registry import Registry
 from scheduler.runtime.runner import Runner
-from tests.docs.pages import named, page, rows
+from tests.docs.pages import named, page, rows, table
+from tests.factories import T0
 
 SETTING_ROWS = {row[0].strip("`"): row[1:] for row in rows("reference/settings.md")}
 
@@ -47,14 +51,28 @@ def test_a_wrong_value_of_the_two_settings_that_loading_needs_raises_at_once(
 
 
 def test_every_policy_option_is_documented_and_no_other() -> None:
-    policy = page("reference/options.md").partition("## Of the policy")[2]
-    documented = re.findall(r"^\| `(\w+)` \|", policy, re.MULTILINE)
+    documented = [row[0].strip("`") for row in table("reference/options.md", "Of the policy")[1:]]
     assert sorted(documented) == sorted(field.name for field in fields(Policy))
 
 
 def test_every_argument_of_register_is_documented() -> None:
-    own = set(inspect.signature(scheduler.register).parameters) - {"name", "into", "options"}
+    own = set(inspect.signature(scheduler.register).parameters) - {"into", "options"}
     assert own <= set(named("reference/options.md"))
+
+
+def test_the_default_name_of_a_task_is_the_path_of_its_function() -> None:
+    tasks = Registry()
+    scheduler.register(into=tasks)(test_every_argument_of_register_is_documented)
+    assert tasks.names() == [f"{__name__}.test_every_argument_of_register_is_documented"]
+
+
+def test_every_name_a_placeholder_may_use_is_documented_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(render, "Context", lambda values, **_: given.update(values))
+    context = RunContext(run_id=1, job="j", task="t", scheduled_for=T0, attempt=1, trigger="manual", fencing_token=1)
+    render.rendered({}, context, T0)
+    documented = [row[0].strip("`") for row in table("reference/options.md", "Placeholders in keyword arguments")[1:]]
+    assert documented == list(given)
 
 
 @pytest.mark.parametrize("row", [row for row in rows("reference/options.md") if hasattr(Policy(), row[0].strip("`"))])

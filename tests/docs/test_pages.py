@@ -1,8 +1,6 @@
 """The pages hang together: links lead somewhere, words are those of the glossary, code can be run."""
 
 import re
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -77,8 +75,3 @@ def test_the_readme_has_one_command_for_the_demo_and_one_for_the_tests() -> None
         [".venv/bin/python", "manage.py", "demo"],
         [".venv/bin/python", "-m", "pytest"],
     ]
-
-
-def test_the_schedule_example_of_the_how_to_is_true() -> None:
-    code = blocks(ROOT / "docs/how-to/test-your-tasks.md", "python")[-1]
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

@@ -103,9 +103,10 @@ def test_a_ledger_of_200000_rows_L1():
     with override_settings(SCHEDULER_RETENTION_RUNS=20):
         cursor = None
         for bounded in (quick, light):
+            before = cursor
             with bounded():
                 pruned, cursor = prune_some(engine, at(61), cursor)
-            assert pruned.total > 0, "each step of the housekeeper gets on"
+            assert pruned.total > 0 or cursor != before, "each step of the housekeeper gets on"
     assert Job.objects.filter(successes__gte=SLOTS).count() == JOBS
 
 

@@ -38,6 +38,13 @@ def test_a_setting_is_documented_with_its_values_default_and_meaning(name: str) 
     assert meaning == SETTINGS[name].meaning
 
 
+def test_a_how_to_that_repeats_a_default_repeats_the_real_one() -> None:
+    (repeated, *rest) = table("how-to/keep-the-run-log-small.md", "Keep the run log small")
+    assert repeated[:2] == ["setting", "default"]
+    for name, default, _ in rest:
+        assert int(default.replace(",", "")) == SETTINGS[name.strip("`")].default
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("SCHEDULER_ENABLED", "false"), ("SCHEDULER_AUTODISCOVER_MODULES", "tasks")]
 )

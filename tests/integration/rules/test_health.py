@@ -1,6 +1,9 @@
 """N4: green means that due work is being run, wherever it is asked."""
 
+import json
+
 import pytest
+from django.contrib.auth.models import User
 
 from scheduler.engine.control import pause_group, pause_job
 from scheduler.health import get_scheduler_status, health
@@ -88,3 +91,33 @@ class TestOnANodeThatOnlyServes:
         assert answer(rf)[0] == 503
         Job.objects.update(next_start_at=at(minutes=7))
         assert answer(rf)[0] == 200
+
+
+class TestWhoSeesWhy:
+    """Everybody gets the word; reasons name jobs and hosts."""
+
+    def seen(self, rf, **headers):
+        return set(json.loads(health(rf.get("/health/", headers=headers)).content))
+
+    def test_strangers_see_the_word_only(self, rf, settings):
+        settings.SCHEDULER_HEALTH_TOKEN = "secret"
+        assert self.seen(rf) == self.seen(rf, authorization="Bearer guess") == {"status"}
+
+    def test_no_token_lets_nobody_in(self, rf):
+        assert self.seen(rf, authorization="Bearer ") == {"status"}
+
+    def test_who_has_the_token_sees_all(self, rf, settings):
+        settings.SCHEDULER_HEALTH_TOKEN = "secret"
+        assert "problems" in self.seen(rf, authorization="Bearer secret")
+
+    @pytest.mark.parametrize(
+        ("staff", "active", "sees"), [(True, True, True), (False, True, False), (True, False, False)]
+    )
+    def test_active_staff_sees_all(self, rf, staff, active, sees):
+        request = rf.get("/health/")
+        request.user = User(is_staff=staff, is_active=active)
+        assert ("problems" in json.loads(health(request).content)) is sees
+
+    def test_with_debug_everybody_sees_all(self, rf, settings):
+        settings.DEBUG = True
+        assert "problems" in self.seen(rf)

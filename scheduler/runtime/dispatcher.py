@@ -16,6 +16,7 @@ from scheduler.runtime import announce
 from scheduler.runtime.dbclock import DatabaseClock, StepWatch
 from scheduler.runtime.host import is_gone
 from scheduler.runtime.member import Member
+from scheduler.runtime.service import was_replaced
 
 logger = logging.getLogger("scheduler")
 
@@ -40,6 +41,7 @@ class Dispatcher:
         self._clock = clock
         self._watch = StepWatch(clock)
         self._local_watch = StepWatch(clock.local)
+        self._in_pass = False
         self._doubt_until = float("-inf")
         self._plan_again_at: list[float] = []
         self._rescue_from = float("-inf")
@@ -62,15 +64,17 @@ class Dispatcher:
         self._plan_again()
         if not self._member.may_claim():
             return WAIT_FOR_LEASE
+        if self._in_pass:  # the pass before failed, or hangs in the thread that this one replaces
+            self._doubt()
         self._adopt()
-        now = self._clock.now()
-        capacity = self._executor.capacity()
-        try:
-            passed = tick(self._engine, now, ahead=timedelta(seconds=conf.CLAIM_AHEAD), capacity=capacity)
-            self._hand_over(passed)
-        except BaseException:
-            self._doubt_until = self._clock.monotonic() + DOUBT_SECONDS
-            raise
+        now, capacity = self._clock.now(), self._executor.capacity()
+        self._in_pass = True
+        passed = tick(self._engine, now, ahead=timedelta(seconds=conf.CLAIM_AHEAD), capacity=capacity)
+        if was_replaced():
+            self._doubt()  # whoever replaced us starts what this pass has claimed, or has done so
+            return 0.0
+        self._hand_over(passed)
+        self._in_pass = False
         if passed.someone_died and self._clock.monotonic() >= self._rescue_from:
             announce.settled(rescue(self._engine, self._clock.now(), is_gone))
         self._member.ticked_at = now
@@ -85,15 +89,18 @@ class Dispatcher:
         announce.settled(rescue(self._engine, self._clock.now(), is_gone))
         return True
 
-    def _adopt(self) -> None:
-        """After a pass that failed, its claim may have been committed all the same: ask, and start what it took.
+    def _doubt(self) -> None:
+        """Ask for a while: a COMMIT that was on its way when the connection broke is carried out later."""
+        self._doubt_until = self._clock.monotonic() + DOUBT_SECONDS
 
-        Ask for a while: a COMMIT that was on its way when the connection broke is carried out later.
-        """
+    def _adopt(self) -> None:
+        """After a pass without an end, its claim may have been committed all the same: ask, and start what it took."""
         if self._clock.monotonic() > self._doubt_until:
             return
         known = self._executor.run_ids() | self._unwritten()
-        self._executor.submit(*unheard_claims(self._engine, known))
+        unheard = unheard_claims(self._engine, known)
+        if not was_replaced():
+            self._executor.submit(*unheard)
 
     def _hand_over(self, passed: Tick) -> None:
         if self._stopping():

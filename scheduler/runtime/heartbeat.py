@@ -6,6 +6,7 @@ import uuid
 from scheduler.conf import conf
 from scheduler.executors.thread import ThreadExecutor
 from scheduler.runtime.member import Member
+from scheduler.runtime.service import was_replaced
 
 logger = logging.getLogger("scheduler")
 
@@ -18,12 +19,12 @@ class Heartbeat:
         self._executor = executor
 
     def step(self) -> float:
-        """Renew once; return the seconds until the next beat."""
+        """Renew once; return the seconds until the next beat. A beat that hung until it was replaced says nothing."""
         try:
-            if self._member.joined and not self._member.renew():
+            if self._member.joined and not self._member.renew() and not was_replaced():
                 self._declared_dead()
         finally:  # also when the database is away
-            if self._member.joined and not self._member.may_claim():
+            if self._member.joined and not self._member.may_claim() and not was_replaced():
                 self._say(self._stop_runs(), "the heartbeat could not be renewed in time")
         return conf.HEARTBEAT_SECONDS
 

@@ -11,7 +11,7 @@ from scheduler.locks.base import Bid, SlotLock
 from scheduler.models import Status
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Lease:
     """The hold of one run on its slot. `kept` is for how many seconds others shall find the slot taken afterwards."""
 

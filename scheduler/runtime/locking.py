@@ -5,6 +5,7 @@ Asked after the claim has committed: with one database the row decides, and noth
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 
 from scheduler.clock import Clock
 from scheduler.conf import conf
@@ -81,7 +82,8 @@ class SlotLocks:
         while self._unnoted:
             lease = self._unnoted[-1]
             mark.note(self._engine, lease.living.claimed.run, f"lost its lock (fence {lease.fence}) while it ran")
-            self._unnoted.pop()  # only now: a database that is away is asked again
+            with suppress(ValueError):  # another thread has noted it, while this one hung in the database
+                self._unnoted.remove(lease)  # only now: a database that is away is asked again
         return min(conf.HEARTBEAT_SECONDS, conf.INSTANCE_TTL_SECONDS / 3)
 
     def close(self) -> None:

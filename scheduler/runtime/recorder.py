@@ -4,7 +4,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db import DataError, IntegrityError, InterfaceError, OperationalError
@@ -26,6 +26,14 @@ def _not_after(end: Finished, now: datetime) -> Finished:
     return replace(end, outcome=replace(end.outcome, started_at=started_at, finished_at=now))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Ends that are being written. `in_doubt`: an earlier try may have been committed although it failed."""
+
+    ends: list[Finished]
+    in_doubt: bool
+
+
 class Recorder:
     """Collects outcomes and writes them: as many as came while the last batch was being written, at once."""
 
@@ -37,8 +45,10 @@ class Recorder:
         self._settled = settled
         self._lock = threading.Lock()
         self._ends: deque[Finished] = deque()
-        self._batch: list[Finished] = []
-        self._in_doubt = False
+        self._tried: deque[Finished] = deque()
+        """Ends whose write has failed, or has had no answer."""
+        self._in_flight: list[Batch] = []
+        """One batch; one more for each thread that hangs with it in the database and has been replaced."""
         self.gathers = False
         """Whether a batch was written just now, so that the next look comes by itself."""
 
@@ -49,37 +59,58 @@ class Recorder:
     def pending(self) -> int:
         """Return how many ends are not written yet."""
         with self._lock:
-            return len(self._ends) + len(self._batch)
+            return len(self._all())
 
     def unwritten(self) -> set[int]:
         """Return the ids of the runs whose ends are not written yet."""
         with self._lock:
-            return {end.run.pk for end in (*self._batch, *self._ends.copy())}
+            return {end.run.pk for end in self._all()}
 
     def write(self) -> int:
         """Write what there is, at most one batch; returns how many. What an error leaves is kept for the next try."""
         batch = self._next_batch()
-        if not batch:
+        unwritten, settled = list(batch.ends), Settled()
+        if not unwritten:
             return 0
-        unwritten, settled = list(batch), Settled()
         try:
-            self._write(unwritten, settled)
+            self._write(unwritten, settled, in_doubt=batch.in_doubt)
         finally:
-            with self._lock:
-                self._ends.extendleft(reversed(unwritten))
-                self._batch = []
-            self._in_doubt = bool(unwritten)
-            if len(unwritten) < len(batch):
+            if self._is_still_ours(batch, unwritten) and len(unwritten) < len(batch.ends):
                 self._settled(settled)
-        return len(batch)
+        return len(batch.ends)
 
-    def _next_batch(self) -> list[Finished]:
+    def take_over(self) -> None:
+        """Take back what is being written by threads that hang: what they have written by then is seen, and told once.
+
+        For the end of the process, when nobody waits for them any longer.
+        """
+        with self._lock:
+            for batch in self._in_flight:
+                self._tried.extend(batch.ends)
+            self._in_flight.clear()
+
+    def _all(self) -> list[Finished]:
+        return [*(end for batch in self._in_flight for end in batch.ends), *self._tried, *self._ends.copy()]
+
+    def _next_batch(self) -> Batch:
         with self._lock:
             self.gathers = False  # before the look: an end that comes after it wakes us
-            batch = [self._ends.popleft() for _ in range(min(LARGEST_BATCH, len(self._ends)))]
-            self._batch = self._in_time(batch)
-            self.gathers = bool(batch)
-            return self._batch
+            again = [self._tried.popleft() for _ in range(min(LARGEST_BATCH, len(self._tried)))]
+            new = [self._ends.popleft() for _ in range(min(LARGEST_BATCH - len(again), len(self._ends)))]
+            batch = Batch(self._in_time([*again, *new]), in_doubt=bool(again))
+            if batch.ends:
+                self._in_flight.append(batch)
+                self.gathers = True
+            return batch
+
+    def _is_still_ours(self, batch: Batch, unwritten: list[Finished]) -> bool:
+        """Note that a batch is not in flight any more; False when it was taken over, and others write and tell it."""
+        with self._lock:
+            if batch not in self._in_flight:
+                return False
+            self._in_flight.remove(batch)
+            self._tried.extend(unwritten)
+            return True
 
     def _in_time(self, ends: list[Finished]) -> list[Finished]:
         """Move ends that lie in the future to now: the clock was set back while they waited for the database."""
@@ -88,10 +119,10 @@ class Recorder:
         now = self._now()
         return [_not_after(end, now) if end.outcome.finished_at - now > CLOCK_WAS_SET else end for end in ends]
 
-    def _write(self, unwritten: list[Finished], settled: Settled) -> None:
+    def _write(self, unwritten: list[Finished], settled: Settled, *, in_doubt: bool) -> None:
         """Take out what has been written, and tell `settled` of it."""
         try:
-            settled += finish_runs(self._engine, unwritten, in_doubt=self._in_doubt)
+            settled += finish_runs(self._engine, unwritten, in_doubt=in_doubt)
             unwritten.clear()
         except DATABASE_AWAY:
             raise

@@ -135,6 +135,7 @@ class Runner:
             service.join(deadline - self.clock.monotonic())
 
     def _write_everything(self) -> None:
+        self.recorder.take_over()
         while self.recorder.write():
             pass
 

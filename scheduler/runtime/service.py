@@ -19,6 +19,18 @@ LOG_EVERY = 5.0
 JOIN_LOOK = 0.05
 
 
+class _Thread(threading.Thread):
+    replaced = False
+
+
+def was_replaced() -> bool:
+    """Whether the calling thread is one that its service has left behind: another one does its work by now.
+
+    A step that comes back from a hang asks this before it hands anything over.
+    """
+    return getattr(threading.current_thread(), "replaced", False)
+
+
 class Service:
     """Runs `step` again and again; each step returns the seconds to wait, `wake()` ends a wait early."""
 
@@ -32,8 +44,8 @@ class Service:
         self._changed = threading.Condition()
         self._woken = False
         self._stopping = False
-        self._thread: threading.Thread | None = None
-        self._left_behind: list[threading.Thread] = []
+        self._thread: _Thread | None = None
+        self._left_behind: list[_Thread] = []
         self._errors_in_a_row = 0
         self._logged_at = float("-inf")
 
@@ -41,15 +53,12 @@ class Service:
         """Start the thread; one that lives from before is left behind, and ends when it comes back from its step."""
         with self._changed:
             if self._thread is not None and self._thread.is_alive():
+                self._thread.replaced = True
                 self._left_behind = [*filter(threading.Thread.is_alive, self._left_behind), self._thread]
             self.beat = self._clock.monotonic()
-            self._thread = threading.Thread(target=self._run, name=f"scheduler-{self.name}", daemon=True)
+            self._thread = _Thread(target=self._run, name=f"scheduler-{self.name}", daemon=True)
             self._changed.notify_all()
             self._thread.start()
-
-    def is_replaced(self) -> bool:
-        """Whether the calling thread was left behind: its step shall hand nothing over, another one does the work."""
-        return threading.current_thread() in self._left_behind
 
     def left_behind(self) -> int:
         """Return how many threads hang that have been replaced."""
@@ -96,7 +105,7 @@ class Service:
                 self._changed.notify_all()
 
     def _goes_on(self) -> bool:
-        return not self._stopping and self._thread is threading.current_thread()
+        return not (self._stopping or was_replaced())
 
     def _guarded_step(self) -> float:
         try:

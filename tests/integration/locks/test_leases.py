@@ -154,6 +154,24 @@ class TestLosing:
         host.locks.step()
         assert row(one).note == "lost its lock (fence 1) while it ran"
 
+    def test_notes_are_all_written_although_one_hangs_in_a_thread_that_was_replaced_N1(self, host, monkeypatch):
+        make_job("other")
+        make_job("job")
+        host.clock.move_to(MINUTE)
+        for claimed in claim_at(host.engine, MINUTE).runs:
+            assert host.locks.refusal(living(claimed)) is None
+        host.lock.holds.clear()
+        real = mark.note
+
+        def hangs(*args):
+            monkeypatch.setattr(mark, "note", real)
+            host.locks.step()
+            return real(*args)
+
+        monkeypatch.setattr(mark, "note", hangs)
+        host.locks.step()
+        assert {run.note for run in RunLog.objects.all()} == {"lost its lock (fence 1) while it ran"}
+
     def test_nothing_is_asked_while_nothing_is_held(self, host):
         host.lock.away = True
         host.locks.step()

@@ -8,6 +8,7 @@ import pytest
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.registry import register
+from scheduler.runtime import recorder
 from tests.factories import T0, at, ledger, make_job
 from tests.integration.rules.process import PATIENCE, FlowingClock, real_monotonic, until
 
@@ -62,6 +63,25 @@ def test_a_stop_is_bounded_however_deaf_a_task_is_R2(start):
     first, second = RunLog.objects.order_by("attempt")
     assert (first.status, first.reason) == (Status.LOST, "its process was stopped")
     assert (second.status, second.failed_attempts) == (Status.PENDING, 0)
+
+
+def test_an_end_that_hangs_in_the_database_is_written_by_the_stop_and_not_lost_R2_I18(start, monkeypatch):
+    process = start()
+    task = process.hold()
+    run = process.start_one(task)
+    task.let_go.set()
+    until(lambda: process.runner.recorder.pending(), "the end of the run")
+    real = recorder.finish_runs
+
+    def hangs(engine, ends, **options):
+        monkeypatch.setattr(recorder, "finish_runs", real)
+        stop(process)
+        return real(engine, ends, **options)
+
+    monkeypatch.setattr(recorder, "finish_runs", hangs)
+    process.runner.recorder.write()
+    run.refresh_from_db()
+    assert (run.status, run.result, RunLog.objects.count()) == (Status.SUCCEEDED, "let go", 1)
 
 
 def test_a_stop_waits_no_longer_than_it_must_R2(start):

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from scheduler.models import Instance, Job, RunLog
+from scheduler.runtime import dispatcher as module
 from scheduler.runtime.host import this_process
 from scheduler.schedules import Every
 from tests.factories import T0, at, claim_one, ledger, make_engine, make_job
@@ -102,3 +103,57 @@ def test_the_first_pass_rescues_a_predecessor_of_this_host_at_once_G1(parts):
     parts.manual.advance(61)
     parts.dispatcher.step()
     assert RunLog.objects.get(attempt=1).status == "lost"
+
+
+class TestADispatcherThatHangsAndIsReplaced:
+    """Its claims are on the database when it comes back, or when nobody waits for it any more."""
+
+    @pytest.fixture
+    def hang(self, parts, monkeypatch):
+        """Let the pass hang after its claim has committed, while `meanwhile` happens in the thread that replaced it."""
+        parts.dispatcher.step()
+        parts.pass_time(60)
+
+        def hang(meanwhile):
+            real = module.tick
+
+            def tick(*args, **options):
+                passed = real(*args, **options)
+                with monkeypatch.context() as other_thread:
+                    other_thread.setattr(module, "tick", real)
+                    meanwhile()
+                monkeypatch.setattr(module, "was_replaced", lambda: True)
+                return passed
+
+            with monkeypatch.context() as first_thread:
+                first_thread.setattr(module, "tick", tick)
+                parts.dispatcher.step()
+            monkeypatch.setattr(module, "was_replaced", lambda: False)
+
+        return hang
+
+    def starts(self, parts):
+        return [claimed.start_at for claimed in parts.executor.submitted]
+
+    def test_the_thread_that_replaced_it_starts_what_it_had_claimed_I3(self, parts, hang):
+        def another_thread_steps():
+            parts.dispatcher.step()
+            assert self.starts(parts) == [at(60)]
+
+        hang(another_thread_steps)
+
+    def test_when_it_comes_back_it_starts_nothing_again_I1_I2(self, parts, hang):
+        def another_thread_runs_it():
+            parts.dispatcher.step()
+            RunLog.objects.update(status="succeeded", due_at=None)
+            parts.executor._living.clear()
+
+        hang(another_thread_runs_it)
+        parts.dispatcher.step()
+        assert self.starts(parts) == [at(60)]
+
+    def test_a_claim_that_it_finishes_late_is_started_by_the_other_I3(self, parts, hang):
+        hang(lambda: None)
+        assert self.starts(parts) == []
+        parts.dispatcher.step()
+        assert self.starts(parts) == [at(60)]

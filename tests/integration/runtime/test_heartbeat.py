@@ -3,6 +3,7 @@
 import pytest
 
 from scheduler.models import Instance
+from scheduler.runtime import heartbeat as module
 from tests.factories import at, make_job
 
 pytestmark = pytest.mark.django_db
@@ -39,3 +40,20 @@ def test_an_instance_that_was_declared_dead_stops_its_runs_and_joins_as_somebody
 def test_a_beat_before_joining_does_nothing(parts):
     parts.heartbeat.step()
     assert not Instance.objects.exists()
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["renewed", "declared dead"])
+def test_a_beat_that_comes_back_after_its_thread_was_replaced_stops_nobody_I2(parts, monkeypatch, ours):
+    """Its lease is an old one by then, and whoever replaced it has drawn the consequences."""
+    start_one(parts)
+    before = parts.engine.instance_id
+
+    def hangs():
+        parts.manual.advance(100)
+        return ours
+
+    monkeypatch.setattr(parts.member, "renew", hangs)
+    monkeypatch.setattr(module, "was_replaced", lambda: True)
+    parts.heartbeat.step()
+    assert not any(one.context.stop_requested for one in parts.executor.living())
+    assert (parts.member.joined, parts.engine.instance_id) == (True, before)

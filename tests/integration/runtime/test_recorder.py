@@ -1,12 +1,14 @@
 """The recorder never loses the end of a run."""
 
 from collections import deque
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 from django.db import DataError, OperationalError
 from django.db.models import F
 
+from scheduler.engine.adopt import unheard_claims
 from scheduler.engine.finish import Outcome, Settled
 from scheduler.models import Job, RunLog, Status
 from scheduler.policy.codec import from_options
@@ -138,6 +140,84 @@ def test_one_end_that_cannot_be_stored_loses_its_texts_and_nobody_elses_P1(recor
     assert (rows["a"].result, rows["b"].result) == ("", "of b")
     assert "too long" in rows["a"].error
     assert "cannot be stored" in caplog.text
+
+
+def hanging(monkeypatch, meanwhile, *, answer=True):
+    """Let the first write hang in the database while `meanwhile` happens; then it is carried out, or its line drops."""
+    real = module.finish_runs
+
+    def finish_runs(engine, ends, **options):
+        monkeypatch.setattr(module, "finish_runs", real)
+        meanwhile()
+        if not answer:
+            raise OperationalError("connection lost")
+        return real(engine, ends, **options)
+
+    monkeypatch.setattr(module, "finish_runs", finish_runs)
+
+
+class TestARecorderThatHangsAndIsReplaced:
+    """The thread that replaces it looks for ends too, while the first one still has its batch in the database."""
+
+    def test_what_it_writes_stays_unwritten_for_all_who_ask_I1_I2(self, recorder, engine, monkeypatch):
+        seen = []
+
+        def another_thread_looks():
+            before = recorder.unwritten()
+            assert recorder.write() == 0
+            seen.append((len(before), recorder.unwritten() == before, recorder.pending()))
+            assert unheard_claims(engine, recorder.unwritten()) == [], "they would be started again"
+
+        hanging(monkeypatch, another_thread_looks)
+        recorder.write()
+        assert seen == [(2, True, 2)]
+        assert (recorder.pending(), recorder.unwritten()) == (0, set())
+
+    def test_what_comes_meanwhile_is_written_by_the_other_B3(self, recorder, engine, heard, monkeypatch):
+        def another_end_comes():
+            make_job("c")
+            (claimed,) = claim_at(engine, at(60)).runs
+            recorder.put(claimed, Outcome(status=Status.SUCCEEDED, started_at=at(60), finished_at=at(61)))
+            assert recorder.write() == 1
+            assert recorder.pending() == 2
+
+        hanging(monkeypatch, another_end_comes)
+        recorder.write()
+        assert [[run.job.name for run in settled.finished] for settled in heard] == [["c"], ["a", "b"]]
+
+    def test_what_it_could_not_write_is_in_doubt_whatever_others_wrote_since_I12(self, recorder, engine, monkeypatch):
+        real, doubts = module.finish_runs, []
+
+        def noted(engine, ends, *, in_doubt):
+            doubts.append(in_doubt)
+            return real(engine, ends, in_doubt=in_doubt)
+
+        def another_end_comes():
+            make_job("c")
+            (claimed,) = claim_at(engine, at(60)).runs
+            recorder.put(claimed, Outcome(status=Status.SUCCEEDED, started_at=at(60), finished_at=at(61)))
+
+        hanging(monkeypatch, another_end_comes, answer=False)
+        with pytest.raises(OperationalError):
+            recorder.write()
+        monkeypatch.setattr(module, "finish_runs", noted)
+        assert recorder.write() == 3
+        assert (doubts, recorder.write()) == ([True], 0)
+
+    @pytest.mark.parametrize("answer", [True, False], ids=["comes back late", "never had an answer"])
+    def test_its_ends_can_be_taken_over_and_are_told_once_I12_I18(self, recorder, heard, monkeypatch, answer):
+        def the_process_stops():
+            recorder.take_over()
+            assert recorder.write() == 2
+            assert recorder.pending() == 0
+
+        hanging(monkeypatch, the_process_stops, answer=answer)
+        with nullcontext() if answer else pytest.raises(OperationalError):
+            recorder.write()
+        assert recorder.pending() == 0
+        assert ledger() == [(at(60), 1, Status.SUCCEEDED)] * 2
+        assert list(Job.objects.values_list("successes", "active_runs")) == [(1, 0)] * 2
+        assert [len(settled.finished) for settled in heard] == [2]
 
 
 def test_a_settled_batch_is_a_value_that_adds_up():

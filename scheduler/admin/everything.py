@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -24,7 +25,9 @@ class EverythingMixin(_ModelAdmin):
 
     def pause_all_view(self, request: HttpRequest) -> HttpResponse:
         """Pause everything, or the group that is named, after a reason and an end were asked for."""
-        name = self._checked(request)
+        name = self._name(request)
+        if not _is_known(name):
+            return self._nothing_done(request, name)
         form = PauseForm(request.POST if request.method == "POST" else None)
         if not form.is_valid():
             title = _("Pause the group {name}").format(name=name) if name else _("Pause everything")
@@ -39,18 +42,25 @@ class EverythingMixin(_ModelAdmin):
         """End the pause of everything, or of a group."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        group = Group.objects.filter(name=self._checked(request)).first()
+        name = self._name(request)
+        if not _is_known(name):
+            return self._nothing_done(request, name)
+        group = Group.objects.filter(name=name).first()
         if group is not None and control.resume_group(group.name):
             self._tell(request, group, _("Resumed."))
         return HttpResponseRedirect(self._list())
 
-    def _checked(self, request: HttpRequest) -> str:
-        """Return the name of a group that exists, or that of everything."""
+    def _name(self, request: HttpRequest) -> str:
+        """Return the name of the group that is asked for; that of everything when none is."""
         if not self.has_pause_permission(request):
             raise PermissionDenied
-        name = request.POST.get("group") or request.GET.get("group") or EVERYTHING
-        known = Job.objects.filter(group=name).exists() or Group.objects.filter(name=name).exists()
-        return name if known else EVERYTHING
+        return request.POST.get("group") or request.GET.get("group") or EVERYTHING
+
+    def _nothing_done(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Say so: who meant a group that is gone meant it, and not everything."""
+        words = _("There is no group {name} any more; nothing was changed.").format(name=f"“{name[:100]}”")
+        self.message_user(request, words, messages.ERROR)
+        return HttpResponseRedirect(self._list())
 
     def _tell(self, request: HttpRequest, group: Group, done: str) -> None:
         name = _("Group {name}").format(name=group.name) if group.name else _("Everything")
@@ -59,3 +69,12 @@ class EverythingMixin(_ModelAdmin):
 
     def _list(self) -> str:
         return reverse(f"{self.admin_site.name}:scheduler_job_changelist")
+
+
+def _is_known(name: str) -> bool:
+    """Return whether there is such a group: everything always is."""
+    if name == EVERYTHING:
+        return True
+    if "\0" in name:  # which PostgreSQL refuses in any text
+        return False
+    return Job.objects.filter(group=name).exists() or Group.objects.filter(name=name).exists()

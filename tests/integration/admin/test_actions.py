@@ -4,6 +4,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine import control
 from scheduler.models import Group, Job, RunLog, Status, Trigger
 from scheduler.registry import register, registry
 from scheduler.schedules import DailyAt
@@ -166,6 +167,26 @@ def test_a_group_is_paused_alone(boss):
     assert list(Group.objects.paused().values_list("name", flat=True)) == ["night"]
     boss.post(page("job_resume_all"), {"group": "night"})
     assert not Group.objects.paused().exists()
+
+
+@pytest.mark.parametrize("name", ["job_pause_all", "job_resume_all"])
+def test_a_group_that_is_gone_is_told_and_not_taken_for_everything(boss, name):
+    """I13: only what was named stops, and only what was named goes on."""
+    make_job(columns={"group": "day"})
+    control.pause_all()
+    if name == "job_pause_all":
+        control.resume_all()
+    before = list(Group.objects.values())
+    response = boss.post(page(name), {"group": "night", "reason": "x"})
+    assert told(response) == ["There is no group “night” any more; nothing was changed."]
+    assert response.url == page("job_changelist")
+    assert list(Group.objects.values()) == before
+    assert not LogEntry.objects.exists()
+
+
+def test_the_question_about_a_group_that_is_gone_is_not_asked(boss):
+    response = boss.get(page("job_pause_all"), {"group": "night"})
+    assert response.url == page("job_changelist")
 
 
 def test_a_viewer_pauses_and_resumes_nothing(viewer):

@@ -8,11 +8,18 @@ LINE = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
 
 class RunLogHandler(logging.Handler):
-    """Appends each record to the run it was logged in."""
+    """Appends each record to the run it was logged in.
+
+    It does not count as a handler for Python's last resort, which prints the warnings of loggers that have none: a
+    project that configures no logging sees them as it did before.
+    """
 
     installed = False
 
     def emit(self, record: logging.LogRecord) -> None:
+        last_resort = logging.lastResort
+        if last_resort is not None and record.levelno >= last_resort.level and not _has_other_handlers(record.name):
+            last_resort.handle(record)
         run = current_run()
         if run is not None:
             try:
@@ -22,6 +29,15 @@ class RunLogHandler(logging.Handler):
 
 
 _handler = RunLogHandler()
+
+
+def _has_other_handlers(name: str) -> bool:
+    logger: logging.Logger | None = logging.getLogger(name)
+    while logger is not None:
+        if any(handler is not _handler for handler in logger.handlers):
+            return True
+        logger = logger.parent if logger.propagate else None
+    return False
 
 
 def install() -> None:

@@ -60,10 +60,9 @@ STUCK, OVERDUE, FAILING = _("stuck"), _("overdue"), _("failing")
 def next_start(job: Job) -> datetime | None:
     """Return when a job starts next, which for a broken one is its probe; None when nothing is planned."""
     start: datetime | None = job.next_start_at
-    slot: datetime | None = job.next_run_at
     if job.job_state in STOPPED:
         return start if job.job_state == JobState.BROKEN and start != UNPLANNED else None
-    return slot if start in (None, UNPLANNED) else start
+    return job.next_slot if start in (None, UNPLANNED) else start
 
 
 def badge(tone: str, icon: str, word: object, title: object = "") -> SafeString:

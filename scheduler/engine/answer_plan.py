@@ -9,7 +9,7 @@ from scheduler.engine.evidence import Evidence
 from scheduler.engine.explanation import Finding, Verdict
 from scheduler.engine.moments import lasted, said, shifted
 from scheduler.engine.plan import jitter_of
-from scheduler.models import UNPLANNED
+from scheduler.models import UNPLANNED, Job
 from scheduler.policy.misfire import RESOLUTION
 from scheduler.policy.overlap import queues
 
@@ -32,7 +32,7 @@ def not_a_slot(evidence: Evidence) -> Finding | None:
 def before_creation(evidence: Evidence) -> Finding | None:
     """The job did not exist yet."""
     job, slot = evidence.job, _slot(evidence)
-    if not job.created_at or slot >= job.created_at or slot == job.next_run_at:
+    if not job.created_at or slot >= job.created_at or slot == job.next_slot:
         return None
     text = _("The job did not exist yet: it was created at {created}.")
     return Finding(Verdict.BEFORE_CREATION, text.format(created=said(job.created_at)))
@@ -60,7 +60,8 @@ def outside_plan(evidence: Evidence) -> Finding | None:
     if limit:
         return Finding(Verdict.NOT_PLANNED, limit)
     if job.next_start_at == UNPLANNED:
-        return None if slot > evidence.now or evidence.schedule.kind == "once" else _replanned(evidence)
+        still_counts = slot > evidence.now or evidence.schedule.kind == "once" or _follows_pause(job, slot)
+        return None if still_counts else _replanned(evidence)
     if job.paused_at or (job.next_run_at is not None and job.next_run_at <= slot):
         return None  # the pause ends before the slot
     if job.next_run_at is None:
@@ -71,6 +72,11 @@ def outside_plan(evidence: Evidence) -> Finding | None:
         " job is planned from that moment on."
     )
     return Finding(Verdict.NOT_PLANNED, text.format(next=said(job.next_run_at)))
+
+
+def _follows_pause(job: Job, slot: datetime) -> bool:
+    """Whether a job that is still to be planned will be from the end of a pause on, and the slot comes after that."""
+    return job.next_run_at is not None and slot >= job.next_run_at
 
 
 def _limit_words(evidence: Evidence) -> str:
@@ -187,7 +193,8 @@ def waiting(evidence: Evidence) -> Finding:
         "It is due since {since}, and {count} live instances have its task: it starts as soon as a worker"
         " (and its group, if it has one) is free."
     )
-    since, count = said(evidence.job.next_start_at), len(evidence.alive)
+    start, slot, count = evidence.job.next_start_at, _slot(evidence), len(evidence.alive)
+    since = said(slot if start is None else max(start, slot))
     return Finding(Verdict.UNDECIDED, text.format(since=since, count=count), details={"alive_instances": count})
 
 

@@ -39,7 +39,7 @@ def _invalid(problem: str) -> Finding:
 
 def _broken(evidence: Evidence) -> Finding | None:
     job = evidence.job
-    if not job.broken_at or evidence.slot == job.next_run_at:
+    if not job.broken_at or evidence.slot == job.next_slot:
         return None  # the slot of a probe is planned although the job is broken
     text = _("The job is broken since {since}, after {failures} failures in a row; it runs again when it is reset.")
     words = {"since": said(job.broken_at), "failures": job.consecutive_failures}

@@ -59,8 +59,12 @@ Decide = Callable[[Engine, Job, datetime, Limits], Decision]
 
 
 def claim_due(engine: Engine, now: datetime, *, ahead: timedelta, limit: int) -> Claims:
-    """Take at most `limit` jobs that are due until `now + ahead`. A lost race is counted and leaves them due."""
+    """Take at most `limit` jobs that are due until `now + ahead`. A lost race is counted and leaves them due.
+
+    A pause ends when its time has come, and not ahead of it.
+    """
     due = Job.objects.using(engine.using).due(now + ahead)
+    due = due.exclude(paused_until__gt=now, next_start_at__gt=now)
     if engine.foreign_tasks:
         due = due.exclude(task__in=engine.foreign_tasks)
     try:

@@ -44,13 +44,8 @@ def _decide(engine: Engine, decision: Decision, now: datetime, limits: Limits) -
     task = engine.registry.find(job.task)
     if task is None:
         _set_aside(engine, job, now)
-    elif job.paused_at and job.paused_until and job.paused_until <= now:
-        end_pause(job)
-        replan(job, now)
-        decision.resumed = True
     elif job.next_start_at == UNPLANNED or job.next_run_at is None or not may_run(job):
-        job.problem, job.orphaned_at = "", None
-        replan(job, now)
+        decision.resumed = _plan(job, now)
     elif not is_free(policy_of(job).overlap, job.active_runs, policy_of(job).max_concurrent):
         decision.replaces = policy_of(job).overlap is Overlap.REPLACE
         job.next_start_at = None
@@ -60,6 +55,21 @@ def _decide(engine: Engine, decision: Decision, now: datetime, limits: Limits) -
         decision.rows = skip_slot(job, now, "rate_limited: its runs of this window are used up")
     else:
         decision.rows = take_slot(engine, job, now)
+
+
+def _plan(job: Job, now: datetime) -> bool:
+    """Plan a job that is new, was changed or resumed, or whose pause is over; True when that ends its pause."""
+    paused_until, since = job.paused_until, None
+    is_over = paused_until is not None and paused_until <= now
+    if job.next_start_at == UNPLANNED:
+        since = job.next_run_at
+    elif is_over:
+        since = paused_until
+    if is_over:
+        end_pause(job)
+    job.problem, job.orphaned_at = "", None
+    replan(job, now, since=since)
+    return is_over
 
 
 def step_over(engine: Engine, job: Job, now: datetime, limits: Limits) -> Decision:

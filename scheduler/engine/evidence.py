@@ -75,7 +75,7 @@ class Evidence:
         return recorded[0]
 
     def _planned_slot(self) -> datetime | None:
-        slot = self.schedule.next_after(shifted(self.at, -RESOLUTION)) if self.has_grid else self.job.next_run_at
+        slot = self.schedule.next_after(shifted(self.at, -RESOLUTION)) if self.has_grid else self.job.next_slot
         return slot if slot is not None and self.at <= slot < self.until else None
 
     @property
@@ -118,7 +118,7 @@ class Evidence:
     def nearest_after(self) -> datetime | None:
         if self.has_grid:
             return self.schedule.next_after(self.slot or self.at)
-        planned: datetime | None = self.job.next_run_at
+        planned = self.job.next_slot
         return planned if planned is not None and planned > (self.slot or self.at) else None
 
     @cached_property

@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet
 
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
-from scheduler.engine.write import locked
+from scheduler.engine.write import locked, write_transaction
 from scheduler.models import EVERYTHING, UNPLANNED, Group, Job, RunLog, Status, Trigger
 from scheduler.policy import Misfire, Policy
 
@@ -104,23 +104,38 @@ def ensure_groups(engine: Engine) -> None:
     Group.objects.using(engine.using).bulk_create(rows, ignore_conflicts=True)
 
 
-def end_expired_pauses(engine: Engine, now: datetime) -> list[str]:
-    """End the pauses of groups whose time is over; returns the names of the groups."""
-    ended = []
-    for group in Group.objects.using(engine.using).paused().filter(paused_until__lte=now):
-        ended += [group.name] if resume_group_row(engine, group.name) else []
-    return ended
+def end_expired_pauses(engine: Engine, now: datetime) -> None:
+    """End the pauses of groups whose time is over."""
+    _end_pauses(engine, Group.objects.using(engine.using).paused().filter(paused_until__lte=now), now)
 
 
-def resume_group_row(engine: Engine, name: str) -> bool:
+def resume_group_row(engine: Engine, name: str, now: datetime) -> bool:
     """End the pause of a group and plan its jobs from now; False when it was not paused."""
-    rows = Group.objects.using(engine.using).paused().filter(name=name)
-    if not rows.update(paused_at=None, paused_until=None, paused_by="", pause_reason=""):
-        return False
-    planned = Q(next_start_at__isnull=False) | Q(orphaned_at__isnull=False)  # orphans keep their plan
-    jobs = Job.objects.using(engine.using).filter(planned)
-    (jobs if name == EVERYTHING else jobs.filter(group=name)).update(next_start_at=UNPLANNED)
-    return True
+    return _end_pauses(engine, Group.objects.using(engine.using).paused().filter(name=name), now) > 0
+
+
+def _end_pauses(engine: Engine, groups: QuerySet[Group], now: datetime) -> int:
+    """End pauses at `now`, or when their time was over; returns how many.
+
+    All in one transaction: who sees that a group goes on must not see its jobs as if it had never been paused.
+    """
+    count = 0
+    with write_transaction(engine.using):
+        for group in locked(groups.order_by("name")):
+            ended_at = min(now, group.paused_until or now)
+            groups.filter(name=group.name).update(paused_at=None, paused_until=None, paused_by="", pause_reason="")
+            _plan_from(engine, group, ended_at)
+            count += 1
+    return count
+
+
+def _plan_from(engine: Engine, group: Group, ended_at: datetime) -> None:
+    """Have the jobs of a group planned from the end of its pause on, where that is later than what they wait for."""
+    waiting = Q(next_run_at__lt=ended_at) | Q(paused_until__lt=ended_at, next_start_at__gt=UNPLANNED)
+    jobs = Job.objects.using(engine.using).filter(waiting)
+    if group.name != EVERYTHING:
+        jobs = jobs.filter(group=group.name)
+    jobs.update(next_run_at=ended_at, next_start_at=UNPLANNED)
 
 
 def rate_is_used_up(engine: Engine, job: Job, policy: Policy, start: datetime) -> bool:

@@ -40,12 +40,14 @@ def policy_of(job: Job) -> Policy:
     return policy
 
 
-def replan(job: Job, now: datetime) -> None:
+def replan(job: Job, now: datetime, *, since: datetime | None = None) -> None:
     """Plan a job afresh: the first slot after `now` that was never claimed, never one in the past.
 
+    After a pause it is planned from its end on, `since`, that instant included: nobody may have seen the end in time.
     A stopped job (disabled, orphaned, invalid, broken, paused) has no next slot; a pause with an end is looked at
     again when it ends, and a broken job may have a probe.
     """
+    begin, included = (now, False) if since is None else (min(since, now), True)
     job.next_run_at = job.next_start_at = None
     if not job.enabled:
         job.anchor_at = None
@@ -57,31 +59,33 @@ def replan(job: Job, now: datetime) -> None:
     if job.paused_at:
         job.next_start_at = job.paused_until
     elif job.broken_at:
-        plan_probe(job, now)
+        plan_probe(job, begin, included=included)
     else:
-        set_next(job, _first_slot(job, now))
+        set_next(job, _first_slot(job, begin, included=included))
 
 
-def plan_probe(job: Job, now: datetime) -> None:
+def plan_probe(job: Job, now: datetime, *, included: bool = False) -> None:
     """Plan the half-open run of a broken job: its first slot once `breaker_probe_after` is over, if it has one."""
     probe_after = policy_of(job).breaker_probe_after
     failed_at = job.last_finished_at or job.broken_at or now
-    set_next(job, _first_slot(job, max(now, failed_at + probe_after)) if probe_after else None)
+    set_next(job, _first_slot(job, max(now, failed_at + probe_after), included=included) if probe_after else None)
 
 
-def _first_slot(job: Job, now: datetime) -> datetime | None:
+def _first_slot(job: Job, begin: datetime, *, included: bool) -> datetime | None:
+    """Return the first slot after `begin`, or at it where that is `included`, that was never claimed."""
     schedule, policy = schedule_of(job), policy_of(job)
-    if policy.starts_at and policy.starts_at > now:
-        now = policy.starts_at - RESOLUTION
+    if policy.starts_at and policy.starts_at > begin:
+        begin, included = policy.starts_at, True
     if isinstance(schedule, AfterJobs):
         return slot_after_parents(job, schedule)
     if schedule.kind == "once":
         at = schedule.next_after(BEGINNING)
         return None if at == job.last_slot else at
+    after = begin - RESOLUTION if included else begin
     if schedule.from_completion:
-        planned = schedule.next_after(max(filter(None, (job.anchor_at, job.last_finished_at)), default=now))
-        return planned if planned and planned > now else schedule.next_after(now)
-    return schedule.next_after(max(now, job.last_slot or now))
+        planned = schedule.next_after(max(filter(None, (job.anchor_at, job.last_finished_at)), default=begin))
+        return planned if planned and planned > after else schedule.next_after(begin)
+    return schedule.next_after(max(after, job.last_slot or after))
 
 
 def slot_behind(schedule: Schedule, slot: datetime, now: datetime) -> datetime | None:

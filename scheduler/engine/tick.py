@@ -12,13 +12,13 @@ from scheduler.models import UNPLANNED
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What one pass took, when the next start is due (None: nothing planned), and whether to look again at once.
+    """What one pass took, when to look again (None: nothing is planned), and whether to look again at once.
 
     `alive` is False when this instance was declared dead meanwhile.
     """
 
     claims: Claims
-    next_at: datetime | None = None
+    wake_at: datetime | None = None
     again: bool = False
     alive: bool = True
     someone_died: bool = False
@@ -42,7 +42,7 @@ def tick(engine: Engine, now: datetime, *, ahead: timedelta, capacity: int) -> T
     again = planned > 0 or (claims.looked_at > 0 and free) or _is_due(seen.next_pause_end_at, now)
     return Tick(
         claims,
-        next_at=_next_at(engine, seen, now + ahead, hidden=free and not again),
+        wake_at=_wake_at(engine, seen, now, ahead, hidden=free and not again),
         again=again,
         someone_died=seen.someone_died,
     )
@@ -52,12 +52,17 @@ def _is_due(at: datetime | None, horizon: datetime) -> bool:
     return at is not None and at <= horizon
 
 
-def _next_at(engine: Engine, seen: Look, horizon: datetime, *, hidden: bool) -> datetime | None:
-    """Return the earliest start still to come; what is due already waits for a free worker or a free job.
+def _wake_at(engine: Engine, seen: Look, now: datetime, ahead: timedelta, *, hidden: bool) -> datetime | None:
+    """Return when to look again: `ahead` of the earliest start to come, or when a pause ends.
 
-    Although workers are free, it may wait for its group or the end of a pause: then it hides what comes after it.
+    What is due already waits for a free worker or a free job. Although workers are free, it may wait for its group or
+    the end of a pause: then it hides what comes after it, and what comes so soon is looked at again in its instant.
     """
-    firsts = [seen.next_job_at, seen.next_attempt_at, seen.next_pause_end_at]
-    if hidden and any(_is_due(at, horizon) for at in firsts):
-        firsts += starts_after(engine, horizon)
-    return min((at for at in firsts if at is not None and at > horizon), default=None)
+    starts = [seen.next_job_at, seen.next_attempt_at]
+    if hidden and any(_is_due(at, now + ahead) for at in starts):
+        starts += starts_after(engine, now)
+    to_come = [at for at in starts if at is not None and at > now]
+    looks = [at - ahead if at - ahead > now else at for at in to_come]
+    if seen.next_pause_end_at is not None and seen.next_pause_end_at > now:
+        looks.append(seen.next_pause_end_at)
+    return min(looks, default=None)

@@ -13,7 +13,10 @@ from scheduler.schedules import Manual
 from scheduler.signals import after_commit, jobs_changed
 
 UNPLANNED = datetime(1970, 1, 1, tzinfo=UTC)
-"""A start that is always due and never real: the next tick plans the job instead of running it."""
+"""A start that is always due and never real: the next tick plans the job instead of running it.
+
+It is planned from `next_run_at` on when the end of a pause has left that instant there, else from then on.
+"""
 
 DEFINITION_COLUMNS = (
     "name", "task", "schedule", "policy", "group", "priority", "kwargs", "description", "enabled", "overridden_fields",
@@ -64,6 +67,8 @@ class JobQuerySet(models.QuerySet["Job"]):
         changes.setdefault("version", models.F("version") + 1)
         if PLANNING_COLUMNS & changes.keys():
             changes.setdefault("next_start_at", UNPLANNED)
+        if changes.get("next_start_at") == UNPLANNED:
+            changes.setdefault("next_run_at", None)
         count = super().update(**changes)
         if "next_start_at" in changes:
             announce(self.db)
@@ -155,8 +160,8 @@ class Job(models.Model):
             return
         columns = set(DEFINITION_COLUMNS if update_fields is None else update_fields)
         if self._plan_is_stale(columns & PLANNING_COLUMNS):
-            self.next_start_at = UNPLANNED
-            columns.add("next_start_at")
+            self.next_run_at, self.next_start_at = None, UNPLANNED
+            columns |= {"next_run_at", "next_start_at"}
         self.version = models.F("version") + 1
         super().save(*args, update_fields=columns | {"version"}, **options)
         self.refresh_from_db(using=using, fields=["version"])
@@ -189,6 +194,12 @@ class Job(models.Model):
         if self.next_start_at is None and self.next_run_at is None and self._has_an_end():
             return JobState.FINISHED
         return JobState.SCHEDULED
+
+    @property
+    def next_slot(self) -> datetime | None:
+        """The slot that is planned next; None while the job is still to be planned, or keeps its plan as an orphan."""
+        slot: datetime | None = None if self.next_start_at == UNPLANNED or self.orphaned_at else self.next_run_at
+        return slot
 
     @property
     def ended_runs(self) -> int:

@@ -81,7 +81,7 @@ class Dispatcher:
         self.starved = len(passed.claims.runs) >= capacity
         if passed.again or (self.starved and self._executor.capacity()):
             return 0.0
-        return self._seconds_to_sleep(passed.next_at)
+        return self._seconds_to_sleep(passed.wake_at)
 
     def _join(self) -> bool:
         if not self._member.join():
@@ -111,12 +111,12 @@ class Dispatcher:
             self._executor.stop_runs(passed.claims.asked_to_stop, "replaced")
         announce.claims(passed.claims)
 
-    def _seconds_to_sleep(self, next_at: datetime | None) -> float:
+    def _seconds_to_sleep(self, wake_at: datetime | None) -> float:
         longest: float = conf.POLL_SECONDS
         now = self._clock.now()
         wait = longest
-        if next_at is not None:
-            wait = min(longest, max(0.0, (next_at - now).total_seconds() - conf.CLAIM_AHEAD))
+        if wake_at is not None:
+            wait = min(longest, max(0.0, (wake_at - now).total_seconds()))
         self.sleeps_until = now + timedelta(seconds=wait + conf.CLAIM_AHEAD)
         return wait
 

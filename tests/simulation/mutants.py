@@ -127,6 +127,11 @@ def no_group_pauses() -> Iterator[None]:
         yield
 
 
+def no_end_of_pauses() -> AbstractContextManager[Any]:
+    """The jobs of a group go on after its pause as if there had been none."""
+    return mock.patch.object(limits, "_plan_from")
+
+
 def no_giving_back() -> AbstractContextManager[Any]:
     """A process that stops keeps the claims that it has not started."""
     return mock.patch.object(node, "release_runs")
@@ -156,6 +161,7 @@ MUTANTS: dict[Mutant, dict[str, float]] = {
     no_count_of_attempts: {"start": 60, "boot": 12, "pass_time": 40, "end": 2},
     no_group_limits: {},
     no_group_pauses: {},
+    no_end_of_pauses: {},
     no_giving_back: {"stop": 5, "boot": 8},
     no_adoption: {"claim_in_doubt": 5},
 }

@@ -130,5 +130,10 @@ def read_pauses(now: datetime) -> set[str]:
     return {name for name, until in groups if until is None or until > now}
 
 
+def read_ends_of_pauses() -> dict[str, datetime | None]:
+    """Return the paused groups, with the instant until which each is."""
+    return dict(Group.objects.paused().values_list("name", "paused_until"))
+
+
 def read_instances() -> set[str]:
     return {pk.hex for pk in Instance.objects.values_list("pk", flat=True)}

@@ -89,6 +89,19 @@ def nothing_starts_after_a_stop(watcher: "Watcher", change: "Change") -> None:
             raise Violation(f"I13: run {run.pk} of {job.name} was claimed although it, or its group, is stopped")
 
 
+def pauses_end_in_time(watcher: "Watcher", change: "Change") -> None:
+    """The end of a pause is looked at in time; what waits for a slot before it is planned from then on (I3)."""
+    for pk, job in change.jobs.items():
+        before, ended_at = change.jobs_before.get(pk), change.ended_at(job)
+        if job.paused_until and job.enabled and job.is_planned and job.next_start_at != job.paused_until:
+            raise Violation(f"I3: {job.name} is paused until {job.paused_until}, and looked at {job.next_start_at}")
+        if before and ended_at and before.next_run_at and before.next_run_at < ended_at and job.is_planned:
+            raise Violation(f"I3: {job.name} goes on with {job.next_run_at} after a pause until {ended_at}")
+        known = {ended_at, before.next_run_at if before and not before.is_planned else None, None}
+        if not job.is_planned and job.next_run_at not in known:
+            raise Violation(f"I3: {job.name} will be planned from {job.next_run_at}, which is the end of no pause")
+
+
 def attempts_are_bounded(watcher: "Watcher", change: "Change") -> None:
     """A slot has at most three attempts that are lost, and no more that fail than it may be retried (I11)."""
     for run in change.begun:
@@ -136,7 +149,7 @@ def slots_are_decided_in_order(watcher: "Watcher", change: "Change") -> None:
     for pk, job in change.jobs.items():
         before, timeline = change.jobs_before.get(pk), watcher.timelines[pk]
         if _is_planned_afresh(change.event, before, job):
-            _plan(watcher, change.event, timeline, job)
+            _plan(watcher, change, timeline, job)
         if before and before.broken_at and timeline.start is None:
             timeline.grid = _grid(watcher, job)
         for old, run in change.runs:
@@ -159,8 +172,10 @@ def _is_planned_afresh(event: "Event", before: JobRow | None, job: JobRow) -> bo
     return event.name == "clock_moved_back" and before.next_run_at != job.next_run_at
 
 
-def _plan(watcher: "Watcher", event: "Event", timeline: Timeline, job: JobRow) -> None:
-    timeline.plan(_grid(watcher, job), event.now, clock_went_back=watcher.clock_went_back)
+def _plan(watcher: "Watcher", change: "Change", timeline: Timeline, job: JobRow) -> None:
+    event, before = change.event, change.jobs_before.get(job.pk)
+    since = change.ended_at(job) if before is None or before.is_planned else before.next_run_at
+    timeline.plan(_grid(watcher, job), event.now, since=since, clock_went_back=watcher.clock_went_back)
     if event.name == "clock_moved_back" and watcher.spec(job).anchor:
         timeline.loose = True  # it goes on within one interval, although its grid may begin later
 
@@ -284,6 +299,7 @@ RULES = (
     limits_hold,
     nothing_starts_early,
     nothing_starts_after_a_stop,
+    pauses_end_in_time,
     attempts_are_bounded,
     rates_hold,
     anchors_stay,

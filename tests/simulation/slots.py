@@ -1,10 +1,12 @@
 """Slots: the timeline of one job by the independent model, and which slots of it the ledger has decided."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tests.simulation.grid import Grid
 from tests.simulation.rows import JobRow, RunRow, Violation
+
+MOMENT = timedelta(microseconds=1)
 
 
 @dataclass
@@ -20,12 +22,16 @@ class Timeline:
     loose: bool = False
     """The clock was set back behind what is decided: slots of the new plan may have been decided before."""
 
-    def plan(self, grid: Grid | None, now: datetime, *, clock_went_back: bool) -> None:
-        """The job is planned afresh: its first slot is the first one to come that nothing has decided yet."""
-        decided = max(self.slots, default=now)
+    def plan(self, grid: Grid | None, now: datetime, *, since: datetime | None, clock_went_back: bool) -> None:
+        """The job is planned afresh: its first slot is the first one to come that nothing has decided yet.
+
+        After a pause it is the first one from its end on, `since`, that instant included.
+        """
+        after = now if since is None else min(since, now) - MOMENT
+        decided = max(self.slots, default=after)
         self.grid, self.ranges = grid, {}
-        self.loose = clock_went_back and decided > now
-        self.start = None if grid is None else grid.number_after(max(now, decided))
+        self.loose = clock_went_back and decided > after
+        self.start = None if grid is None else grid.number_after(max(after, decided))
 
     def unplan(self) -> None:
         """The job is stopped, or is to be planned anew: what is undecided is dropped."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.rows import JobRow, RunRow, count_changes, read_jobs, read_runs
+from tests.simulation.rows import JobRow, RunRow, count_changes, read_ends_of_pauses, read_jobs, read_runs
 from tests.simulation.slots import Timeline
 
 if TYPE_CHECKING:
@@ -37,6 +37,21 @@ class Change:
     """Runs that are new or open, before and after."""
     gone: list[RunRow]
     """Open runs that were there before and are not any more, of jobs that still exist."""
+    pauses_before: dict[str, datetime | None]
+    pauses: dict[str, datetime | None]
+    """The paused groups, and until when each is."""
+
+    def ended_at(self, job: JobRow) -> datetime | None:
+        """Return the instant from which the job, or its group, is not paused any more, if this step has ended a pause.
+
+        A pause whose time was over has ended then, even if nobody has seen it.
+        """
+        names = {"", job.group} & self.pauses_before.keys() - self.pauses.keys()
+        untils = [self.pauses_before[name] for name in names]
+        before = self.jobs_before.get(job.pk)
+        if before and before.paused_at and not job.paused_at:
+            untils.append(before.paused_until)
+        return max((min(self.event.now, until or self.event.now) for until in untils), default=None)
 
     @property
     def begun(self) -> list[RunRow]:
@@ -59,6 +74,7 @@ class Watcher:
         self.jobs: dict[int, JobRow] = {}
         self.runs: dict[int, RunRow] = {}
         self.open: set[int] = set()
+        self.pauses: dict[str, datetime | None] = {}
         self.pruned = False
         self.clock_went_back = False
         self.timelines: dict[int, Timeline] = defaultdict(Timeline)
@@ -84,6 +100,7 @@ class Watcher:
 
     def _change(self, event: Event) -> Change:
         before, self.jobs = self.jobs, read_jobs()
+        pauses_before, self.pauses = self.pauses, read_ends_of_pauses()
         found = read_runs(after=self.newest, also=self.open)
         gone = [self.runs.pop(pk) for pk in sorted(self.open - found.keys())]
         changed = [(self.runs.get(pk), run) for pk, run in found.items()]
@@ -91,7 +108,8 @@ class Watcher:
         self.open = {pk for pk, run in found.items() if run.is_open}
         self.newest = max(self.newest, *found, 0)
         self._forget_deleted(before.keys() - self.jobs.keys())
-        return Change(event, before, self.jobs, changed, [run for run in gone if run.job_id in self.jobs])
+        gone = [run for run in gone if run.job_id in self.jobs]
+        return Change(event, before, self.jobs, changed, gone, pauses_before, self.pauses)
 
     def _forget_deleted(self, jobs: Any) -> None:
         for pk in jobs:

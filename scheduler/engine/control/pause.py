@@ -19,8 +19,8 @@ NOT_PAUSED: dict[str, Any] = {"paused_at": None, "paused_until": None, "paused_b
 def pause_job(name: str, *, until: datetime | None = None, reason: str = "", actor: str = "") -> Job:
     """Stop a job from starting, at once, until `until` (aware) or until it is resumed. Idempotent."""
     job = get_job(name)
-    pause = _pause(job.paused_at, until, reason, actor)
-    Job.objects.filter(pk=job.pk).update(**pause, next_run_at=None, next_start_at=until)
+    pause = _pause(job, until, reason, actor)
+    Job.objects.filter(pk=job.pk).update(**pause, next_run_at=None, next_start_at=pause["paused_until"])
     job = get_job(name)
     after_commit(job_paused, Job, using=Engine().using, job=job)
     return job
@@ -38,7 +38,9 @@ def resume_job(name: str, *, actor: str = "") -> Job:
         reset_job(name)
     if job.paused_at is None:
         return get_job(name)
-    Job.objects.filter(pk=job.pk).update(**NOT_PAUSED, next_start_at=UNPLANNED)
+    now = SYSTEM_CLOCK.now()
+    ended_at = min(now, job.paused_until or now)
+    Job.objects.filter(pk=job.pk).update(**NOT_PAUSED, next_run_at=ended_at, next_start_at=UNPLANNED)
     job = get_job(name)
     after_commit(job_resumed, Job, using=Engine().using, job=job, actor=actor)
     return job
@@ -58,7 +60,7 @@ def reset_job(name: str) -> Job:
 def pause_group(name: str, *, until: datetime | None = None, reason: str = "", actor: str = "") -> Group:
     """Stop every job of a group from starting by its plan, also jobs that join it later. Idempotent."""
     group, _ = Group.objects.get_or_create(name=checked_group(name))
-    pause = _pause(group.paused_at, until, reason, actor)
+    pause = _pause(group, until, reason, actor)
     Group.objects.filter(name=name).update(**pause)
     return Group.objects.get(name=name)
 
@@ -66,7 +68,7 @@ def pause_group(name: str, *, until: datetime | None = None, reason: str = "", a
 def resume_group(name: str) -> bool:
     """End the pause of a group and plan its jobs from now; False when it was not paused."""
     engine = Engine()
-    resumed = resume_group_row(engine, name)
+    resumed = resume_group_row(engine, name, SYSTEM_CLOCK.now())
     announce(engine.using)
     return resumed
 
@@ -81,12 +83,15 @@ def resume_all() -> bool:
     return resume_group(EVERYTHING)
 
 
-def _pause(since: datetime | None, until: datetime | None, reason: str, actor: str) -> dict[str, Any]:
+def _pause(stopped: Job | Group, until: datetime | None, reason: str, actor: str) -> dict[str, Any]:
+    """Return the columns of a pause. One that goes on keeps its beginning; one cannot end before it was asked for."""
     if until is not None and until.tzinfo is None:
         raise InvalidOption("until has no time zone; pass an aware datetime.")
+    now = SYSTEM_CLOCK.now()
+    is_over = stopped.paused_until is not None and stopped.paused_until <= now
     return {
-        "paused_at": since or SYSTEM_CLOCK.now(),
-        "paused_until": until,
+        "paused_at": now if is_over else stopped.paused_at or now,
+        "paused_until": None if until is None else max(until, now),
         "pause_reason": reason[:500],
         "paused_by": actor[:150],
     }

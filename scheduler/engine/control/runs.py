@@ -15,7 +15,7 @@ from scheduler.engine.finish import promote_backfill
 from scheduler.engine.plan import schedule_of
 from scheduler.engine.write import locked, write_transaction
 from scheduler.exceptions import InvalidOption, InvalidSchedule, Refused, UnknownRun
-from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
+from scheduler.models import Job, RunLog, Status, Trigger
 from scheduler.models.fields import Unreadable
 from scheduler.models.job import announce
 from scheduler.policy.misfire import RESOLUTION
@@ -108,8 +108,7 @@ def backfill(
 def _slots(job: Job, start: datetime, end: datetime) -> Iterator[datetime]:
     schedule = schedule_of(job)
     slot = schedule.next_after(start - RESOLUTION)
-    planned = job.next_run_at if job.next_start_at != UNPLANNED else None
-    while slot is not None and slot <= end and not (planned and slot >= planned):
+    while slot is not None and slot <= end and not (job.next_run_at and slot >= job.next_run_at):
         yield slot
         slot = schedule.next_after(slot)
 

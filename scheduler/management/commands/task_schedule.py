@@ -108,25 +108,17 @@ class Command(SchedulerCommand):
 
 def _next_start(job: Job) -> datetime | None:
     """Return when a job starts next, or its next slot while it is busy; None before it has been planned."""
-    at: datetime | None = _next_slot(job) if job.next_start_at in (None, UNPLANNED) else job.next_start_at
-    return at
-
-
-def _next_slot(job: Job) -> datetime | None:
-    """Return the next slot; an orphan has none until its task returns, although it keeps its plan."""
-    slot: datetime | None = None if job.orphaned_at else job.next_run_at
-    return slot
+    return job.next_slot if job.next_start_at in (None, UNPLANNED) else job.next_start_at
 
 
 def _upcoming(job: Job, count: int, now: datetime) -> list[tuple[datetime, str]]:
-    first = _next_slot(job)
-    if first is None:
+    if job.next_slot is None:
         return []
     try:
         schedule = schedule_of(job)
     except ConfigurationError:
         return []
-    slots = [first, *schedule.upcoming(count - 1, first)]
+    slots = [job.next_slot, *schedule.upcoming(count - 1, job.next_slot)]
     if schedule.from_completion:
         slots = slots[:1]
     return [(slot, schedule.dst_note(slot) or "") for slot in slots]
@@ -138,7 +130,7 @@ def _data(job: Job) -> dict[str, Any]:
         "task": job.task,
         "state": job.job_state.value,
         "schedule": str(job.schedule),
-        "next_run_at": _next_slot(job),
+        "next_run_at": job.next_slot,
         "next_start_at": None if job.next_start_at == UNPLANNED else job.next_start_at,
         "last_run_at": job.last_run_at,
         "last_status": job.last_status,

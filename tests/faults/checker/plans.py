@@ -16,6 +16,8 @@ from .model import Model, model_of
 AHEAD = 0.25
 """Seconds before its slot at which a run may be claimed, and the next slot be planned."""
 ENDED = ("succeeded", "failed")
+TO_BE_PLANNED = datetime(1970, 1, 1, tzinfo=UTC)
+"""The next start of a job that was resumed and not planned yet: its next slot then only says from when on."""
 
 
 def never_later(evidence: Evidence) -> Iterator[Violation]:
@@ -92,7 +94,12 @@ def _goes_off_its_grid(evidence: Evidence, job: JobRow) -> bool:
 
 
 def _strange(job: JobRow, model: Model, rows: list[Row]) -> Iterator[Violation]:
-    named = [job.next_run_at, *(row.slot for row in rows), *(row.coalesced_from for row in rows)]
+    is_planned = job.next_start_at != TO_BE_PLANNED
+    named = [
+        job.next_run_at if is_planned else None,
+        *(row.slot for row in rows),
+        *(row.coalesced_from for row in rows),
+    ]
     for at in named:
         if at is not None and not model.includes(at):
             yield Violation("I21", f"{job.name}: {at} is no slot of its schedule")

@@ -47,7 +47,7 @@ def test_a_pause_with_an_end_ends_although_a_run_by_hand_came_between_I13(clock)
     by_hand(engine, clock, at(20))
     tick_at(engine, at(601))
     job.refresh_from_db()
-    assert (job.paused_at, job.next_run_at) == (None, at(660))
+    assert (job.paused_at, job.next_run_at) == (None, at(600))
 
 
 def test_a_slot_that_passes_during_a_run_by_hand_is_an_overlap_I3(clock):

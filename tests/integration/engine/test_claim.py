@@ -113,7 +113,7 @@ def test_a_job_of_another_service_is_left_to_it():
     ours = make_engine("ours")
     assert tick_at(ours, at(60)).claims.runs == []
     assert ours.foreign_tasks == {"theirs"}
-    assert tick_at(ours, at(61)).next_at is None, "a foreign job must not wake us"
+    assert tick_at(ours, at(61)).wake_at is None, "a foreign job must not wake us"
     job.refresh_from_db()
     assert (job.orphaned_at, job.next_start_at) == (None, at(60))
 
@@ -154,7 +154,7 @@ def test_an_idle_tick_says_when_the_next_start_is():
     make_job()
     make_job("sooner", Every(seconds=40))
     engine = make_engine()
-    assert tick_at(engine, at(1)).next_at == at(40)
+    assert tick_at(engine, at(1)).wake_at == at(40)
 
 
 def test_a_tick_of_an_instance_that_was_declared_dead_claims_nothing():

@@ -70,7 +70,7 @@ def test_who_waits_for_a_full_group_hides_no_start_to_come():
     make_job("other", Every(seconds=62))
     (engine,) = engines()
     tick_at(engine, at(60))
-    assert tick_at(engine, at(60.5)).next_at == at(62)
+    assert tick_at(engine, at(60.5)).wake_at == at(62)
 
 
 def test_who_waits_for_the_end_of_a_pause_hides_no_start_to_come():
@@ -78,7 +78,7 @@ def test_who_waits_for_the_end_of_a_pause_hides_no_start_to_come():
     make_job("other", Every(seconds=62))
     (engine,) = engines()
     pause_group("serial", reason="holidays")
-    assert tick_at(engine, at(60.5)).next_at == at(62)
+    assert tick_at(engine, at(60.5)).wake_at == at(62)
 
 
 def test_an_attempt_that_waits_for_its_job_hides_no_other():
@@ -89,7 +89,7 @@ def test_an_attempt_that_waits_for_its_job_hides_no_other():
     RunLog.objects.create(job=busy, scheduled_for=at(0), due_at=at(30), **promised)
     RunLog.objects.create(job=other, scheduled_for=at(0), due_at=at(62), **promised)
     Job.objects.filter(pk=other.pk).update(next_start_at=at(120))
-    assert tick_at(engine, at(60.5)).next_at == at(62)
+    assert tick_at(engine, at(60.5)).wake_at == at(62)
 
 
 def test_a_full_group_does_not_crowd_out_others():
@@ -174,7 +174,7 @@ def test_a_group_that_no_setting_names_has_no_limit():
     assert len(claim_at(engine, at(60)).runs) == 3
 
 
-def test_a_paused_group_stops_also_jobs_that_join_it_later():
+def test_a_paused_group_stops_also_jobs_that_join_it_later(clock):
     make_jobs(1)
     (engine,) = engines()
     pause_group("serial", reason="noise", actor="ann")
@@ -183,6 +183,7 @@ def test_a_paused_group_stops_also_jobs_that_join_it_later():
     assert [one.job.name for one in claim_at(engine, at(60)).runs] == ["other"]
     group = Group.objects.get(name="serial")
     assert (group.paused_at, group.paused_by, group.pause_reason) == (at(0), "ann", "noise")
+    clock.set(at(70))
     assert resume_group("serial")
     assert not resume_group("serial"), "it was not paused any more"
     tick_at(engine, at(70))

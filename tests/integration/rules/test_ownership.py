@@ -1,5 +1,7 @@
 """Who decides about a job: the code, people, and the service that has its task."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection
 
@@ -297,12 +299,14 @@ class TestAway:
         assert self.starts(self.mail(3 * 3600 + 20), 3 * 3600 + 20) == []
         assert Job.objects.get(name="mail").next_run_at == at(days=1, hours=2)
 
-    def test_a_pause_of_everything_meanwhile_is_not_missed_time(self, shop):
+    def test_a_pause_of_everything_meanwhile_is_not_missed_time(self, shop, clock):
         self.gone(shop, 60)
         sync(shop, at(120))
+        clock.set(at(180))
         pause_all()
+        clock.set(self.THREE + timedelta(seconds=5))
         resume_all()
-        claim_at(shop, at(3 * 3600))
+        claim_at(shop, self.THREE + timedelta(seconds=5))
         assert self.starts(self.mail(3 * 3600 + 20), 3 * 3600 + 20) == []
 
     def test_a_job_that_cannot_be_read_says_so_on_its_return_M2(self, shop):

@@ -1,9 +1,27 @@
 """Pauses that end by themselves: exactly then, for every slot from then on, whatever happened meanwhile."""
 
-import pytest
+from io import StringIO
 
-from scheduler.engine.control import backfill, pause_job, run_now
-from tests.factories import at, make_job
+import pytest
+from django.core.management import call_command
+
+from scheduler.admin import look
+from scheduler.engine import limits
+from scheduler.engine.control import (
+    backfill,
+    pause_all,
+    pause_group,
+    pause_job,
+    resume_all,
+    resume_group,
+    resume_job,
+    run_now,
+    update_job,
+)
+from scheduler.engine.explain import Verdict, explain_slot
+from scheduler.models import Group, Job
+from scheduler.schedules import Cron, Every
+from tests.factories import at, claim_at, make_engine, make_job, tick_at
 from tests.integration.rules.play import lines, seconds_of
 
 pytestmark = pytest.mark.django_db
@@ -43,3 +61,272 @@ def test_a_pause_that_ends_during_a_run_by_hand_has_ended_I3(play):
     job.refresh_from_db()
     assert (job.paused_at, job.next_start_at) == (None, at(660))
     assert lines(job) == ["10 succeeded"]
+
+
+STOPS = {
+    "job": (lambda **more: pause_job("job", **more), lambda: resume_job("job")),
+    "group": (lambda **more: pause_group("g", **more), lambda: resume_group("g")),
+    "everything": (pause_all, resume_all),
+}
+
+
+@pytest.fixture(params=STOPS)
+def stop(request):
+    """Pause a job that is called “job” and in the group “g”, in one of three ways."""
+    return STOPS[request.param][0]
+
+
+@pytest.fixture(params=STOPS)
+def stop_and_resume(request):
+    return STOPS[request.param]
+
+
+def make_grouped(*minutes, **more):
+    """Create a job in the group “g” with slots so many minutes after T0."""
+    return make_job(schedule=Cron(f"{','.join(map(str, minutes))} 12 * * *"), columns={"group": "g"}, **more)
+
+
+def test_slots_from_the_end_of_a_pause_on_count_although_nobody_saw_it_end_I3(play, stop):
+    """The process was away from before the end of the pause until long after it."""
+    job = make_grouped(10, 30)
+    play.tick(60)
+    stop(until=at(minutes=20))
+    play.tick(120)
+    assert slots(play, 3600) == [1800]
+    play.end(3600)
+    assert lines(job) == ["1800 succeeded"]
+
+
+def test_a_slot_at_the_end_of_a_pause_runs_as_was_said_I3(play, stop):
+    make_grouped(20)
+    stop(until=at(minutes=20))
+    assert explain_slot("job", at(minutes=20), now=at(1)).verdict == Verdict.WILL_RUN
+    assert slots(play, 1199.9) == []
+    assert slots(play, 1200) == [1200]
+
+
+def test_an_interval_goes_on_at_the_first_slot_from_the_end_of_a_pause_on_I9(play, stop):
+    job = make_job(schedule=Every(seconds=60), columns={"group": "g"})
+    stop(until=at(630))
+    play.tick(5)
+    assert slots(play, 631) == []
+    job.refresh_from_db()
+    assert (job.next_run_at, job.next_start_at) == (at(660), at(660))
+
+
+def test_an_interval_from_completion_is_counted_from_the_end_of_a_pause_on(play, stop):
+    job = make_job(schedule=Every(seconds=60, from_completion=True), columns={"group": "g"})
+    stop(until=at(630))
+    assert slots(play, 640) == []
+    job.refresh_from_db()
+    assert job.next_run_at == at(690)
+
+
+def test_a_job_whose_next_slot_comes_after_the_pause_keeps_its_plan(play, stop):
+    job = make_grouped(30)
+    stop(until=at(minutes=20))
+    play.tick(1200)
+    job.refresh_from_db()
+    assert (job.next_run_at, job.next_start_at, job.paused_at) == (at(1800), at(1800), None)
+
+
+def test_pauses_that_overlap_end_with_the_last_of_them_although_nobody_saw_it_I13(play):
+    job = make_grouped(10, 15, 25, 35)
+    pause_job("job", until=at(minutes=12))
+    pause_group("g", until=at(minutes=20))
+    pause_all(until=at(minutes=30))
+    assert slots(play, 3600) == [2100]
+    assert lines(job) == ["2100 running"]
+
+
+def test_the_own_pause_of_a_job_may_outlast_that_of_its_group_I13(play):
+    make_grouped(10, 25, 35)
+    pause_job("job", until=at(minutes=30))
+    pause_group("g", until=at(minutes=20))
+    assert slots(play, 1200) == []
+    assert slots(play, 3600) == [2100]
+
+
+def test_slots_from_a_resume_on_count_although_nobody_was_there_I3(play, stop_and_resume):
+    stop, resume = stop_and_resume
+    job = make_grouped(10, 30)
+    play.to(60)
+    stop()
+    play.to(1200)
+    resume()
+    assert slots(play, 3600) == [1800]
+    assert lines(job) == ["1800 running"]
+
+
+def test_a_pause_that_nobody_saw_end_is_resumed_from_its_end_on_I3(play, stop_and_resume):
+    stop, resume = stop_and_resume
+    make_grouped(10, 30)
+    stop(until=at(minutes=20))
+    play.to(2400)
+    resume()
+    assert slots(play, 2401) == [1800]
+
+
+def test_an_edit_after_the_end_of_a_pause_plans_from_then_and_not_in_the_past_H1(play, stop):
+    job = make_grouped(10, 30)
+    stop(until=at(minutes=20))
+    play.to(2400)
+    update_job("job", schedule=Cron("35,50 12 * * *"))
+    assert slots(play, 2401) == []
+    job.refresh_from_db()
+    assert job.next_run_at == at(minutes=50)
+
+
+def test_an_edit_during_a_pause_leaves_its_end_alone_I3(play):
+    job = make_grouped(10, 30)
+    pause_job("job", until=at(minutes=20))
+    update_job("job", retries=1)
+    claim_at(play.engine, at(60))
+    job.refresh_from_db()
+    assert (job.next_slot, job.next_start_at) == (None, at(minutes=20))
+    assert slots(play, 3600) == [1800]
+
+
+def test_a_pause_cannot_end_before_it_was_asked_for_I3(play, stop):
+    job = make_grouped(10, 30)
+    stop()
+    play.to(2400)
+    stop(until=at(minutes=20))
+    assert slots(play, 2401) == []
+    job.refresh_from_db()
+    assert job.next_run_at > at(2400)
+
+
+def test_a_pause_asked_for_after_the_end_of_another_begins_then(play, stop):
+    make_grouped(10)
+    stop(until=at(minutes=20))
+    play.to(2400)
+    stop()
+    stopped = {*Job.objects.values_list("paused_at", flat=True), *Group.objects.values_list("paused_at", flat=True)}
+    assert stopped - {None} == {at(2400)}
+
+
+def test_a_run_over_the_end_of_a_pause_leaves_no_slots_of_the_paused_time_behind_I3(play):
+    job = make_grouped(1, 10, 30, overlap="queue_one")
+    play.tick(60)
+    play.to(90)
+    pause_group("g", until=at(minutes=20))
+    play.tick(1260)
+    play.end(1300)
+    assert slots(play, 1300) == []
+    assert slots(play, 1800) == [1800]
+    assert lines(job) == ["60 succeeded", "1800 running"]
+
+
+class TestJustBeforeTheEnd:
+    """Starts are looked at a moment ahead, the end of a pause in its instant; the pass says so, and writes nothing."""
+
+    @pytest.mark.parametrize("second", [1200, 1203], ids=["at the end", "after it"])
+    def test_the_next_look_is_at_the_end_I17(self, known, clock, stop, second):
+        """Else the process slept for up to a whole poll, and slots of that time were gone."""
+        make_job(schedule=Cron(f"{second % 60} 20 12 * * *"), columns={"group": "g"})
+        engine = make_engine()
+        stop(until=at(1200))
+        assert self.passes(engine, 1199.76) == ([], at(1200))
+        claims, wake_at = self.passes(engine, 1200)
+        if second == 1203:
+            assert (claims, wake_at) == ([], at(1202.75))
+            claims, _ = self.passes(engine, 1202.8)
+        assert claims == [at(second)]
+
+    def test_nothing_is_written_until_then(self, known, clock):
+        job = make_job()
+        engine = make_engine()
+        pause_job("job", until=at(600))
+        before = Job.objects.values().get(pk=job.pk)
+        for seconds in (599.8, 599.9, 599.99):
+            assert self.passes(engine, seconds) == ([], at(600))
+        assert Job.objects.values().get(pk=job.pk) == before
+
+    def test_a_pause_of_one_job_keeps_no_other_from_starting_I17(self, known, clock):
+        make_job()
+        make_job("other", Every(seconds=600), columns={"priority": -1})
+        engine = make_engine()
+        pause_job("job", until=at(600))
+        passed = tick_at(engine, at(599.8), ahead=0.25, capacity=1)
+        assert [one.job.name for one in passed.claims.runs] == ["other"]
+
+    @staticmethod
+    def passes(engine, seconds):
+        """Pass after pass until there is nothing more to do; return what starts when, and when to look again."""
+        starts = []
+        for _ in range(5):
+            passed = tick_at(engine, at(seconds), ahead=0.25)
+            starts += [claimed.start_at for claimed in passed.claims.runs]
+            if not passed.again:
+                return starts, passed.wake_at
+        raise AssertionError("it never comes to rest")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [lambda engine: resume_group("g"), lambda engine: tick_at(engine, at(1260))],
+    ids=["by hand", "by its time"],
+)
+def test_the_pause_of_a_group_ends_with_all_that_follows_or_not_at_all_I3(play, end, monkeypatch):
+    """A process that died in between left the slots of the paused time to be caught up by the others."""
+    make_grouped(10, 30)
+    pause_group("g", until=at(minutes=20))
+    play.to(1260)
+
+    def die(*_):
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(limits, "_plan_from", die)
+        with pytest.raises(SystemExit):
+            end(play.engine)
+    assert Group.objects.get(name="g").paused_at is not None
+    assert slots(play, 1800) == [1800]
+
+
+def test_a_pause_extended_in_the_last_moment_is_not_ended_I13(play):
+    make_grouped(10, 30)
+    pause_group("g", until=at(minutes=20))
+    pause_group("g", until=at(minutes=40))
+    limits.end_expired_pauses(play.engine, at(minutes=21))
+    assert slots(play, 1800) == []
+
+
+@pytest.mark.parametrize("minute", [20, 30])
+def test_what_is_said_of_slots_from_the_end_of_a_pause_on_that_nobody_saw(play, stop, minute):
+    make_grouped(10, 20, 30)
+    stop(until=at(minutes=20))
+    now = at(minutes=31)
+    assert explain_slot("job", at(minutes=10), now=now).verdict == Verdict.PAUSED
+    assert explain_slot("job", at(minutes=minute), now=now).verdict == Verdict.NO_INSTANCE
+    make_engine(now=now)
+    answer = explain_slot("job", at(minutes=minute), now=now)
+    assert answer.verdict == Verdict.UNDECIDED
+    assert f"due since 2026-03-02 12:{minute} UTC" in answer.sentence
+
+
+def test_what_is_said_of_slots_around_a_resume_that_nobody_has_seen_yet(play, stop_and_resume):
+    stop, resume = stop_and_resume
+    make_grouped(10, 30)
+    stop()
+    play.to(1200)
+    resume()
+    make_engine(now=at(1860))
+    verdicts = [explain_slot("job", at(minutes=minute), now=at(1860)).verdict for minute in (10, 30)]
+    assert verdicts == [Verdict.NOT_PLANNED, Verdict.UNDECIDED]
+
+
+def test_a_job_that_is_still_to_be_planned_shows_no_slot(play, stop_and_resume):
+    """What stands there until the next look is only from when on it will be planned."""
+    stop, resume = stop_and_resume
+    job = make_grouped(10, 30)
+    play.to(60)
+    stop()
+    play.to(1200)
+    resume()
+    job.refresh_from_db()
+    assert (job.next_slot, look.next_start(job)) == (None, None)
+    shown = StringIO()
+    call_command("task_schedule", next=3, stdout=shown)
+    assert "No job has a slot to come." in shown.getvalue()

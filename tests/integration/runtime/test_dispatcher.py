@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from scheduler.models import Instance, Job, RunLog
+from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog
 from scheduler.runtime import dispatcher as module
 from scheduler.runtime.host import this_process
 from scheduler.schedules import Every
@@ -22,6 +22,20 @@ def test_it_sleeps_until_just_before_the_next_start(parts):
 def test_it_never_sleeps_longer_than_the_poll_H1(parts):
     parts.dispatcher.step()
     assert parts.dispatcher.step() == 5.0
+
+
+@pytest.mark.parametrize("of_one_job", [True, False], ids=["of one job", "of everything"])
+def test_it_looks_in_the_instant_in_which_a_pause_ends_I17(parts, of_one_job):
+    """Starts are looked at a quarter of a second ahead. A pause that ends must not keep it busy for that long."""
+    make_job(columns={"paused_at": T0, "paused_until": at(3), "next_start_at": at(3)} if of_one_job else {})
+    if not of_one_job:
+        Group.objects.create(name=EVERYTHING, paused_at=T0, paused_until=at(3))
+    while not (seconds := parts.dispatcher.step()):
+        pass
+    if of_one_job:
+        parts.pass_time(seconds)
+        seconds = parts.dispatcher.step()
+    assert parts.clock.now() + timedelta(seconds=seconds) == at(3)
 
 
 def test_a_slot_just_ahead_is_handed_over_before_its_instant(parts):

@@ -12,6 +12,7 @@ from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.bulk import LostRace, insert_runs, update_rows
 from scheduler.engine.decide import Decision, decide, may_run, start, step_over
 from scheduler.engine.dependencies import tell_parents
+from scheduler.engine.finish import end_cancelled
 from scheduler.engine.limits import Limits, read_limits
 from scheduler.engine.mark import ask_to_stop
 from scheduler.engine.read import read_rows
@@ -133,6 +134,7 @@ def claim_waiting(engine: Engine, now: datetime, *, ahead: timedelta, limit: int
             jobs = {run.job_id: run.job for run in decided}
             _write_runs(engine, decided)
             _write_jobs(engine, [jobs[pk] for pk in sorted(jobs)])
+            end_cancelled(engine, [run for run in decided if run.status == Status.CANCELLED], now)
     except LostRace:
         engine.lost_races += 1
         return Claims()

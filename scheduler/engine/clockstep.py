@@ -54,9 +54,10 @@ def _forget_the_future(engine: Engine, now: datetime) -> None:
     Nor is an instance alive until the wrong time: those that live renew their heartbeat, the others are soon dead.
     """
     jobs = Job.objects.using(engine.using)
-    for column in ("last_success_at", "last_finished_at"):
+    for column in ("last_success_at", "last_finished_at", "last_outcome_at"):
         jobs.filter(**{f"{column}__gt": now}).update(**{column: now})
-    jobs.filter(last_slot__gt=now, schedule__contains='"after_jobs"').update(last_slot=now)
+    for column in ("last_slot", "anchor_at"):  # since when jobs count what others do
+        jobs.filter(schedule__contains='"after_jobs"', **{f"{column}__gt": now}).update(**{column: now})
     Instance.objects.using(engine.using).filter(heartbeat_at__gt=now).update(heartbeat_at=now)
     promised = RunLog.objects.using(engine.using).waiting().filter(due_at__gt=now, trigger=Trigger.RETRY)
     for run in promised.select_related("job"):

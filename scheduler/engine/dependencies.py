@@ -8,10 +8,13 @@ from scheduler.schedules import AfterJobs
 
 
 def slot_after_parents(job: Job, schedule: AfterJobs) -> datetime | None:
-    """Return when the last parent ended, if each ended well since the last slot of `job`; None while one is missing."""
+    """Return when the last parent ended, if each ended well since the last slot of `job`; None while one is missing.
+
+    What they did before the anchor, when the job was enabled or given this schedule, does not count.
+    """
     parents = Job.objects.using(job._state.db).filter(name__in=schedule.jobs)
-    ended = list(parents.values_list("last_success_at" if schedule.on == "success" else "last_finished_at", flat=True))
-    since = job.last_slot or job.anchor_at
+    ended = list(parents.values_list("last_success_at" if schedule.on == "success" else "last_outcome_at", flat=True))
+    since = max(filter(None, (job.last_slot, job.anchor_at)), default=None)
     if len(ended) < len(schedule.jobs) or any(at is None or (since and at <= since) for at in ended):
         return None
     last: datetime = max(at for at in ended if at is not None)

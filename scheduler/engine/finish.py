@@ -1,6 +1,6 @@
 """Finish: write how runs ended, and what follows for their jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from operator import attrgetter
 
@@ -22,7 +22,7 @@ RUN_COLUMNS = (
 JOB_COLUMNS = (
     "version",
     "next_run_at", "next_start_at", "last_slot", "active_runs", "consecutive_failures", "broken_at", "problem", "state",
-    "last_run_at", "last_finished_at", "last_status", "last_success_at",
+    "last_run_at", "last_finished_at", "last_status", "last_success_at", "last_outcome_at",
     "successes", "failures", "timeouts", "losses", "cancellations", "skips",
 )  # fmt: skip
 run_values, job_values = attrgetter(*RUN_COLUMNS), attrgetter(*JOB_COLUMNS)
@@ -139,6 +139,14 @@ def promote_backfill(engine: Engine, ended: Sequence[RunLog], now: datetime) -> 
             if following is not None:
                 promoted += waiting.filter(pk=following.pk).update(due_at=now)
     return promoted
+
+
+def end_cancelled(engine: Engine, cancelled: Iterable[RunLog], now: datetime) -> None:
+    """Promised attempts that were cancelled come to no end of their own: they were the end of slots that have run."""
+    jobs = {run.job_id: run.job for run in cancelled if run.attempt > 1}
+    if jobs:
+        Job.objects.using(engine.using).filter(pk__in=jobs).update(last_outcome_at=now)
+        wake_dependents(engine.using, jobs.values())
 
 
 def _note_stale(engine: Engine, ids: list[int]) -> None:

@@ -30,6 +30,11 @@ class Outcome:
     """Whether the task was called at all: a run that was put off before that is not the last run of its job."""
 
     @property
+    def ran(self) -> bool:
+        """Whether the task was begun: not behind a closed gate, nor where its slot lock said no."""
+        return self.called and self.status != Status.SKIPPED
+
+    @property
     def failed(self) -> bool:
         """Whether the outcome counts as a failure for backoff and breaker."""
         if self.status == Status.SUCCEEDED:

@@ -61,31 +61,44 @@ def replan(job: Job, now: datetime, *, since: datetime | None = None) -> None:
     elif job.broken_at:
         plan_probe(job, begin, included=included)
     else:
-        set_next(job, _first_slot(job, begin, included=included))
+        # A job that waits for others is planned afresh by each of their ends.
+        waits_until = end_of_backoff(job) if isinstance(job.schedule, AfterJobs) else None
+        set_next(job, _first_slot(job, begin, included=included), not_before=waits_until)
 
 
 def plan_probe(job: Job, now: datetime, *, included: bool = False) -> None:
     """Plan the half-open run of a broken job: its first slot once `breaker_probe_after` is over, if it has one."""
     probe_after = policy_of(job).breaker_probe_after
-    failed_at = job.last_finished_at or job.broken_at or now
-    set_next(job, _first_slot(job, max(now, failed_at + probe_after), included=included) if probe_after else None)
+    if not probe_after:
+        set_next(job, None)
+        return
+    earliest = max(now, (job.last_finished_at or job.broken_at or now) + probe_after)
+    set_next(job, _first_slot(job, earliest, included=included), not_before=earliest)
 
 
 def _first_slot(job: Job, begin: datetime, *, included: bool) -> datetime | None:
-    """Return the first slot after `begin`, or at it where that is `included`, that was never claimed."""
-    schedule, policy = schedule_of(job), policy_of(job)
-    if policy.starts_at and policy.starts_at > begin:
-        begin, included = policy.starts_at, True
-    if isinstance(schedule, AfterJobs):
-        return slot_after_parents(job, schedule)
-    if schedule.kind == "once":
-        at = schedule.next_after(BEGINNING)
-        return None if at == job.last_slot else at
+    """Return the first slot after `begin`, or at it where that is `included`, that was never claimed.
+
+    None is before `starts_at`; one that lies alone may be older than `begin`.
+    """
+    schedule, starts_at = schedule_of(job), policy_of(job).starts_at
+    if isinstance(schedule, AfterJobs) or schedule.kind == "once":
+        slot = _lone_slot(job, schedule)
+        return None if slot and starts_at and slot < starts_at else slot
+    if starts_at and starts_at > begin:
+        begin, included = starts_at, True
     after = begin - RESOLUTION if included else begin
     if schedule.from_completion:
         planned = schedule.next_after(max(filter(None, (job.anchor_at, job.last_finished_at)), default=begin))
         return planned if planned and planned > after else schedule.next_after(begin)
     return schedule.next_after(max(after, job.last_slot or after))
+
+
+def _lone_slot(job: Job, schedule: Schedule) -> datetime | None:
+    if isinstance(schedule, AfterJobs):
+        return slot_after_parents(job, schedule)
+    at = schedule.next_after(BEGINNING)
+    return None if at == job.last_slot else at
 
 
 def slot_behind(schedule: Schedule, slot: datetime, now: datetime) -> datetime | None:

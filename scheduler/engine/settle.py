@@ -5,7 +5,16 @@ from datetime import datetime, timedelta
 
 from scheduler.conf import conf
 from scheduler.engine.outcome import NO_TIME, Outcome, Settled
-from scheduler.engine.plan import last_instant, plan_probe, policy_of, replan, schedule_of, set_next, slot_behind
+from scheduler.engine.plan import (
+    end_of_backoff,
+    last_instant,
+    plan_probe,
+    policy_of,
+    replan,
+    schedule_of,
+    set_next,
+    slot_behind,
+)
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.policy import MAX_LOST_ATTEMPTS, OnLost, breaker, overlap
@@ -38,8 +47,11 @@ def settle(run: RunLog, outcome: Outcome, settled: Settled) -> list[RunLog]:
     except (ConfigurationError, ValueError, OverflowError) as error:
         job.next_run_at = job.next_start_at = None
         job.problem = str(error)
+    promised = sum(row.status == Status.PENDING for row in follow_ups)
+    if not promised and (outcome.ran or run.attempt > 1):
+        job.last_outcome_at = outcome.finished_at
     settled.skipped += [row for row in follow_ups if row.status == Status.SKIPPED]
-    settled.promised += sum(row.status == Status.PENDING for row in follow_ups)
+    settled.promised += promised
     (settled.skipped if outcome.status == Status.SKIPPED else settled.finished).append(run)
     return follow_ups
 
@@ -55,7 +67,7 @@ def _close(run: RunLog, outcome: Outcome) -> None:
     run.status = outcome.status
     run.due_at = None
     run.started_at, run.finished_at = outcome.started_at, outcome.finished_at
-    if outcome.status == Status.SKIPPED or not outcome.called:
+    if not outcome.ran:
         run.started_at = None
     run.result, run.error, run.log = outcome.result, outcome.error, outcome.log
     run.totals, run.progress, run.reason = outcome.totals, outcome.progress, outcome.reason
@@ -67,7 +79,7 @@ def _count(run: RunLog, outcome: Outcome) -> None:
         setattr(job, counter, getattr(job, counter) + 1)
     if outcome.status == Status.SKIPPED:
         job.skips += run.coalesced  # skips are counted slot by slot
-    if outcome.status == Status.SKIPPED or not outcome.called:
+    if not outcome.ran:
         return
     job.last_run_at, job.last_finished_at = outcome.started_at, outcome.finished_at
     job.last_status = outcome.status
@@ -147,7 +159,7 @@ def _plan_on(run: RunLog, outcome: Outcome, claimed_for: datetime, *, died: bool
         return []
     schedule = schedule_of(job)
     if isinstance(schedule, AfterJobs):
-        set_next(job, job.next_run_at)
+        set_next(job, job.next_run_at, not_before=end_of_backoff(job))
         return []
     if job.next_run_at is None:
         job.next_run_at = _slot_left_open(job, schedule, outcome)

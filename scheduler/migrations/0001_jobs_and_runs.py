@@ -98,6 +98,7 @@ class Migration(migrations.Migration):
                 ('last_run_at', scheduler.models.fields.InstantField(editable=False, null=True, verbose_name='last run')),
                 ('last_finished_at', scheduler.models.fields.InstantField(editable=False, null=True, verbose_name='last end')),
                 ('last_status', models.CharField(blank=True, default='', editable=False, max_length=10, verbose_name='last status')),
+                ('last_outcome_at', scheduler.models.fields.InstantField(editable=False, null=True, verbose_name='last final outcome')),
                 ('last_success_at', scheduler.models.fields.InstantField(editable=False, null=True, verbose_name='last success')),
                 ('successes', models.PositiveBigIntegerField(default=0, editable=False, verbose_name='successes')),
                 ('failures', models.PositiveBigIntegerField(default=0, editable=False, verbose_name='failures')),

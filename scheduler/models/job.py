@@ -1,6 +1,6 @@
 """Job: one task, one schedule, its policies and its state."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from scheduler.models.fields import InstantField, PolicyField, ScheduleField, Unreadable
 from scheduler.policy import Policy
-from scheduler.schedules import Manual
+from scheduler.schedules import AfterJobs, Manual, parse
 from scheduler.signals import after_commit, jobs_changed
 
 UNPLANNED = datetime(1970, 1, 1, tzinfo=UTC)
@@ -69,6 +69,8 @@ class JobQuerySet(models.QuerySet["Job"]):
             changes.setdefault("next_start_at", UNPLANNED)
         if changes.get("next_start_at") == UNPLANNED:
             changes.setdefault("next_run_at", None)
+        if _waits_for_others(changes.get("schedule")):
+            changes.setdefault("anchor_at", None)
         count = super().update(**changes)
         if "next_start_at" in changes:
             announce(self.db)
@@ -126,6 +128,8 @@ class Job(models.Model):
     last_finished_at = InstantField(_("last end"), null=True, editable=False)
     last_status = models.CharField(_("last status"), max_length=10, blank=True, default="", editable=False)
     last_success_at = InstantField(_("last success"), null=True, editable=False)
+    last_outcome_at = InstantField(_("last final outcome"), null=True, editable=False)
+    """When an attempt ended, or was cancelled, that no further attempt of its slot follows."""
     successes = models.PositiveBigIntegerField(_("successes"), default=0, editable=False)
     failures = models.PositiveBigIntegerField(_("failures"), default=0, editable=False)
     timeouts = models.PositiveBigIntegerField(_("timeouts"), default=0, editable=False)
@@ -159,9 +163,13 @@ class Job(models.Model):
             announce(self._state.db)
             return
         columns = set(DEFINITION_COLUMNS if update_fields is None else update_fields)
-        if self._plan_is_stale(columns & PLANNING_COLUMNS):
+        changed = self._changed(columns & PLANNING_COLUMNS)
+        if changed:
             self.next_run_at, self.next_start_at = None, UNPLANNED
             columns |= {"next_run_at", "next_start_at"}
+        if "schedule" in changed and _waits_for_others(self.schedule):
+            self.anchor_at = None
+            columns.add("anchor_at")
         self.version = models.F("version") + 1
         super().save(*args, update_fields=columns | {"version"}, **options)
         self.refresh_from_db(using=using, fields=["version"])
@@ -170,9 +178,9 @@ class Job(models.Model):
     def natural_key(self) -> tuple[str]:
         return (self.name,)
 
-    def _plan_is_stale(self, columns: Iterable[str]) -> bool:
+    def _changed(self, columns: Iterable[str]) -> set[str]:
         stored = Job.objects.using(self._state.db).only(*columns).filter(pk=self.pk).first()
-        return any(getattr(stored, column, None) != getattr(self, column) for column in columns)
+        return {column for column in columns if getattr(stored, column, None) != getattr(self, column)}
 
     @property
     def job_state(self) -> JobState:
@@ -208,6 +216,11 @@ class Job(models.Model):
 
     def _has_an_end(self) -> bool:
         return self.schedule.kind == "once" or self.policy.ends_at is not None or self.policy.max_runs is not None
+
+
+def _waits_for_others(schedule: Any) -> bool:
+    """Whether a schedule that is being written counts what other jobs do from then on: its anchor begins anew."""
+    return isinstance(parse(schedule) if isinstance(schedule, str | Mapping) else schedule, AfterJobs)
 
 
 def announce(using: str | None) -> None:

@@ -50,7 +50,8 @@ class Manual(_Slotless):
 class AfterJobs(_Slotless):
     """When each named job has run since this job's last run: `on="success"` asks them to succeed, `on="finish"` to end.
 
-    It has no slots; the engine starts it. InvalidSchedule: no names, a name twice, blank or with a comma in it.
+    A run that a further attempt of its slot follows has not ended it. This schedule has no slots of its own; the
+    engine starts it. InvalidSchedule: no names, a name twice, blank or with a comma in it.
     """
 
     kind: ClassVar[str] = "after_jobs"

@@ -25,7 +25,8 @@ def add(world: World) -> str:
     spec = draw_job(world.rng, f"job{len(world.specs)}", world.clock.now())
     others = list(Job.objects.order_by("pk").values_list("name", flat=True))
     if others and world.rng.random() < 0.17:
-        spec = Spec(spec.name, parents=tuple(world.rng.sample(others, min(len(others), 2))))
+        parents = tuple(world.rng.sample(others, min(len(others), 2)))
+        spec = Spec(spec.name, parents=parents, on=world.rng.choice(("success", "finish")), failing=spec.failing)
     world.specs[spec.name] = spec
     control.add_job(spec.name, TASK, spec.schedule(), group=spec.group, **spec.options)
     return f"add {spec}"

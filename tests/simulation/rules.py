@@ -1,10 +1,11 @@
 """Rules: what every single step must respect. The invariants are those of the design, I1 to I20."""
 
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from scheduler.models import Status, Trigger
+from tests.simulation.dependents import dependents_follow_their_parents, dependents_wait_out_their_backoff
 from tests.simulation.draw import GROUPS
 from tests.simulation.grid import DAY, Grid
 from tests.simulation.rows import STOPPED, JobRow, RunRow, Violation, read_instances, read_pauses
@@ -205,9 +206,14 @@ def _check_catch_up(watcher: "Watcher", event: "Event", timeline: Timeline, job:
 
 
 def anchors_stay(watcher: "Watcher", change: "Change") -> None:
-    """The grid of a job begins when it is planned for the first time, and stays until it is disabled (I9)."""
+    """The grid of a job begins when it is planned for the first time, and stays until it is disabled (I9).
+
+    One that waits for others begins anew with every schedule it is given.
+    """
     for pk, job in change.jobs.items():
         before = change.jobs_before[pk].anchor_at if pk in change.jobs_before else None
+        if job.anchor_at is None and watcher.spec(job).parents and not job.is_planned:
+            continue
         if job.anchor_at not in (before, change.event.now) and (job.enabled or job.anchor_at):
             raise Violation(f"I9: the anchor of {job.name} was {before}, and is {job.anchor_at}")
 
@@ -239,31 +245,6 @@ def _judge(watcher: "Watcher", job: JobRow, *, failed: bool) -> bool:
     if trips:
         watcher.broken.add(job.pk)
     return trips
-
-
-def dependents_follow_their_parents(watcher: "Watcher", change: "Change") -> None:
-    """A dependent job runs for the success of its last parent, after a success of each (I16)."""
-    by_name = {job.name: pk for pk, job in change.jobs.items()}
-    for run in change.begun:
-        parents = watcher.spec(change.jobs[run.job_id]).parents
-        if run.trigger != Trigger.DEPENDENCY or run.attempt > 1 or watcher.clock_went_back:
-            continue
-        earlier = [one.scheduled_for for one in watcher.runs.values() if _is_earlier(one, run)]
-        since = max(earlier, default=None)
-        ends = [_success(watcher, by_name.get(name), since, run.scheduled_for) for name in parents]
-        if None in ends or max(end for end in ends if end) != run.scheduled_for:
-            raise Violation(f"I16: run {run.pk} of slot {run.scheduled_for} follows successes at {ends}")
-
-
-def _is_earlier(one: RunRow, run: RunRow) -> bool:
-    return one.job_id == run.job_id and one.trigger == Trigger.DEPENDENCY and one.pk < run.pk
-
-
-def _success(watcher: "Watcher", job: int | None, since: datetime | None, until: datetime) -> datetime | None:
-    """Return the end of the last success of a job in an interval, as the ledger had it."""
-    runs = (run for run in watcher.runs.values() if run.job_id == job and run.status == Status.SUCCEEDED)
-    ends = (run.finished_at for run in runs if run.finished_at and run.finished_at <= until)
-    return max((end for end in ends if since is None or end > since), default=None)
 
 
 def rescue_leaves_nothing(watcher: "Watcher", change: "Change") -> None:
@@ -306,6 +287,7 @@ RULES = (
     slots_are_decided_in_order,
     breaker_trips_once,
     dependents_follow_their_parents,
+    dependents_wait_out_their_backoff,
     rescue_leaves_nothing,
     a_stop_gives_back_what_did_not_start,
     nothing_is_set_aside,

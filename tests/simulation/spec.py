@@ -17,6 +17,8 @@ class Spec:
     anchor: datetime | None = None
     daily: tuple[int, int] | None = None
     parents: tuple[str, ...] = ()
+    on: str = "success"
+    """Which ends of its parents count: `success` or `finish`."""
     from_completion: bool = False
     jitter: int = 0
     options: dict[str, Any] = field(default_factory=dict)
@@ -45,7 +47,7 @@ class Spec:
         if self.daily:
             return DailyAt(hour=self.daily[0], minute=self.daily[1])
         if self.parents:
-            return AfterJobs(*self.parents)
+            return AfterJobs(*self.parents, on=self.on)
         if self.interval is None:
             return Manual()
         return Every(self.interval, jitter=self.jitter, anchor=self.anchor, from_completion=self.from_completion)

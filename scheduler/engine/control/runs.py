@@ -11,7 +11,7 @@ from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
 from scheduler.engine.bulk import insert_runs
 from scheduler.engine.control.definition import ask_gate, get_job
-from scheduler.engine.finish import promote_backfill
+from scheduler.engine.finish import end_cancelled, promote_backfill
 from scheduler.engine.plan import schedule_of
 from scheduler.engine.write import locked, write_transaction
 from scheduler.exceptions import InvalidOption, InvalidSchedule, Refused, UnknownRun
@@ -59,6 +59,7 @@ def cancel_run(run_id: int, *, actor: str = "") -> RunLog:
         if run.status == Status.PENDING:
             runs.update(status=Status.CANCELLED, due_at=None, finished_at=now, reason=reason[:500])
             Job.objects.using(engine.using).filter(pk=run.job_id).update(cancellations=F("cancellations") + 1)
+            end_cancelled(engine, [run], now)
             if run.due_at is not None:  # it was the next of its backfill; those behind it still wait for their turn
                 promote_backfill(engine, [run], now)
         elif run.is_living:

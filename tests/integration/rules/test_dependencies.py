@@ -10,6 +10,7 @@ from scheduler.models import Job, Status, Trigger
 from scheduler.registry import Registry, register
 from scheduler.schedules import AfterJobs, Every, Manual
 from tests.factories import at, claim_at, claim_one, ended, finish, ledger, make_engine, make_job, make_registry
+from tests.integration.rules.dependents import child, due, end_all, link, parents
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known", "clock")]
 
@@ -27,37 +28,6 @@ def test_a_child_and_its_parent_that_are_planned_in_one_pass_do_not_keep_each_ot
 @pytest.fixture
 def engine():
     return make_engine()
-
-
-def parents(*names, every=60):
-    return [make_job(name, Every(seconds=every)) for name in names]
-
-
-def child(on="success", *names, **options):
-    return link("child", AfterJobs(*(names or ("extract",)), on=on), **options)
-
-
-def link(name, schedule, **options):
-    """Make a job that waits for others, planned at T0 by the first passes after its creation."""
-    job = make_job(name, schedule, planned_at=None, **options)
-    due(make_engine(), 0)
-    return job
-
-
-def end_all(engine, seconds, status=Status.SUCCEEDED):
-    """Start what is due and end it; return the names of what started."""
-    started = claim_at(engine, at(seconds)).runs
-    for claimed in started:
-        finish(engine, claimed, at(seconds), status)
-    return sorted(claimed.job.name for claimed in started)
-
-
-def due(engine, seconds):
-    """Return what starts once the plans are up to date."""
-    started = []
-    for _ in range(5):
-        started += claim_at(engine, at(seconds)).runs
-    return started
 
 
 def test_it_starts_only_after_the_committed_success_of_its_parent_I16(engine):

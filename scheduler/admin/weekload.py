@@ -30,6 +30,8 @@ COLUMNS = (
     "paused_at",
     "next_run_at",
     "next_start_at",
+    "last_finished_at",
+    "last_outcome_at",
 )
 """What `load_of` reads of a job."""
 

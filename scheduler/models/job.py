@@ -199,7 +199,7 @@ class Job(models.Model):
             return JobState.BROKEN
         if self.paused_at:
             return JobState.PAUSED
-        if self.next_start_at is None and self.next_run_at is None and self._has_an_end():
+        if self.next_start_at is None and self.next_run_at is None and self._has_an_end() and not self._goes_on():
             return JobState.FINISHED
         return JobState.SCHEDULED
 
@@ -216,6 +216,12 @@ class Job(models.Model):
 
     def _has_an_end(self) -> bool:
         return self.schedule.kind == "once" or self.policy.ends_at is not None or self.policy.max_runs is not None
+
+    def _goes_on(self) -> bool:
+        """Whether the run that ended last was not the last attempt of its slot: another one is promised."""
+        if self.last_finished_at is None:
+            return False
+        return self.last_outcome_at is None or self.last_outcome_at < self.last_finished_at
 
 
 def _waits_for_others(schedule: Any) -> bool:

@@ -301,6 +301,43 @@ class TestOnce:
             assert claim_at(engine, at(600 + restart)).runs == []
         assert len(ledger(job)) == 1
 
+    @pytest.mark.parametrize(
+        ("options", "end"),
+        [
+            ({"retries": 1}, {"status": Status.FAILED}),
+            ({}, {"status": Status.LOST}),
+            ({}, {"status": Status.POSTPONED, "postponed_by": timedelta(minutes=1)}),
+        ],
+        ids=["retry", "lost", "postponed"],
+    )
+    def test_it_is_not_finished_while_a_further_attempt_is_promised_J2(self, options, end):
+        job = make_job(schedule=Once(at(600)), **options)
+        engine = make_engine()
+        run_at(engine, at(600), **end)
+        job.refresh_from_db()
+        assert job.job_state == "scheduled"
+        run_at(engine, at(700), Status.FAILED)
+        job.refresh_from_db()
+        assert job.job_state == "finished"
+
+    @pytest.mark.parametrize("how", ["cancelled", "stopped", "gate"])
+    def test_it_is_finished_when_its_further_attempt_will_never_run_J2(self, how, clock):
+        job = make_job(schedule=Once(at(600)), retries=1)
+        engine = make_engine()
+        run_at(engine, at(600), Status.FAILED)
+        if how == "cancelled":
+            clock.set(at(610))
+            cancel_run(job.runs.get(attempt=2).pk)
+        elif how == "stopped":
+            pause_job("job")
+            assert claim_at(engine, at(700)).runs == []
+            resume_job("job")
+            claim_at(engine, at(701))
+        else:
+            run_at(engine, at(700), Status.SKIPPED, reason="gate: it says no")
+        job.refresh_from_db()
+        assert job.job_state == "finished"
+
     def test_a_past_instant_runs_once_at_the_next_tick(self):
         job = make_job(schedule=Once(datetime(2020, 1, 1, tzinfo=UTC)), planned_at=None)
         engine = make_engine()

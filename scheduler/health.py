@@ -16,7 +16,7 @@ from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.engine.limits import full_groups
 from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog
-from scheduler.runtime import local, startup
+from scheduler.runtime import foreground, local, startup
 
 OVERDUE_AFTER = timedelta(seconds=60)
 TICK_LIMIT = timedelta(seconds=60)
@@ -130,9 +130,9 @@ def _problems(alive: list[dict[str, Any]], jobs: dict[str, Any], here: dict[str,
     if not alive and jobs["total"]:
         found.append("no live instance runs the scheduler")
     found += [
-        f"the dispatcher of {one['name']} has not completed a tick for {one['tick_age']:.0f} s"
+        f"the dispatcher of {one['name']} has not completed a tick for {silence:.0f} s"
         for one in alive
-        if one["tick_age"] is not None and one["tick_age"] > TICK_LIMIT.total_seconds()
+        if (silence := _silence(one)) > TICK_LIMIT.total_seconds()
     ]
     if jobs["oldest_overdue"]:
         found.append(f"{jobs['oldest_overdue']} is overdue by {jobs['oldest_overdue_seconds']:.0f} s")
@@ -151,6 +151,13 @@ def _problems(alive: list[dict[str, Any]], jobs: dict[str, Any], here: dict[str,
     found += [f"the {name} thread hangs, and its replacement too" for name in here.get("hanging", ())]
     found += [f"the {name} thread is dead" for name, lives in here.get("threads", {}).items() if not lives]
     return found
+
+
+def _silence(instance: dict[str, Any]) -> float:
+    """Return for how many seconds an instance has completed no tick: since it started, if it never did."""
+    if instance["tick_age"] is None:
+        return 0.0 if instance["started_by"] == foreground.STARTED_BY else float(instance["uptime"])
+    return float(instance["tick_age"])
 
 
 @never_cache

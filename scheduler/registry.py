@@ -6,16 +6,24 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import partial
 from typing import Any, TypeVar
 
+from django.core.exceptions import ImproperlyConfigured
+
+from scheduler.arguments import (
+    checked_flag,
+    checked_group,
+    checked_kwargs,
+    checked_name,
+    checked_priority,
+    checked_text,
+)
+from scheduler.conf import conf
 from scheduler.exceptions import DuplicateTask, InvalidOption, InvalidSchedule, UnknownTask
+from scheduler.functions import dotted_path, first_line, gives, runs_nothing, same_function
 from scheduler.policy import DEFAULT_POLICY, Policy
 from scheduler.policy.codec import from_options
 from scheduler.schedules import AfterJobs, Manual, Schedule, parse, refuse_cycle
-
-NAME_LENGTH = 255
-GROUP_LENGTH = 100
 
 F = TypeVar("F", bound=Callable[..., Any])
 Gate = Callable[[], bool | str]
@@ -45,13 +53,18 @@ class Task:
     module: str = ""
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        if not callable(self.function):
-            raise InvalidOption(f'{self.function!r} is no function; put @register("name") on one.')
+        checked_name(self.name)
+        _check_function(self.function)
+        checked_interval(self.schedule)
+        object.__setattr__(self, "kwargs", checked_kwargs(self.kwargs))
+        checked_flag("enabled", self.enabled)
         checked_group(self.group)
         checked_priority(self.priority)
+        checked_text("description", self.description)
+        _check_gate(self.gate)
         if not isinstance(self.confirm, bool | str):
             raise InvalidOption(f"confirm is {self.confirm!r}; it must be True, False, or what to tell who is asked.")
+        checked_flag("takes_context", self.takes_context)
 
 
 class Registry:
@@ -66,7 +79,7 @@ class Registry:
         """Add a task; the same function again is no-op, another one under the name raises DuplicateTask."""
         refuse_cycle(task.name, task.schedule, self._parents_of)
         present = self._tasks.get(task.name)
-        if present is None or _same_function(present.function, task.function):
+        if present is None or same_function(present.function, task.function):
             self._tasks[task.name] = task
             return
         raise DuplicateTask(
@@ -75,15 +88,15 @@ class Registry:
 
     def get(self, name: str) -> Task:
         """Return the task of this name; raises UnknownTask with near names."""
-        try:
-            return self._tasks[name]
-        except KeyError:
+        task = self.find(name)
+        if task is None:
             hint = f"{did_you_mean(name, self._tasks)}{self.told_failures()}"
-            raise UnknownTask(f"No task {name!r} is registered here.{hint}") from None
+            raise UnknownTask(f"No task {name!r} is registered here.{hint}")
+        return task
 
     def find(self, name: str) -> Task | None:
         """Return the task of this name, or None."""
-        return self._tasks.get(name)
+        return self._tasks.get(name) if isinstance(name, str) else None
 
     def why_missing(self, name: str, module: str) -> str:
         """Say why a task is not here: `module`, which registered it, failed to import, or no longer registers it."""
@@ -137,9 +150,9 @@ class Registry:
 registry = Registry()
 
 
-def did_you_mean(name: str, known: Any) -> str:
+def did_you_mean(name: object, known: Any) -> str:
     """Return “ Did you mean 'a' or 'b'?” for near names, else an empty string."""
-    near = get_close_matches(name, list(known), n=3)
+    near = get_close_matches(name, list(known), n=3) if isinstance(name, str) else []
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
@@ -161,7 +174,8 @@ def register(
     """Register the decorated function, which stays what it is, as a task, and its schedule as a job of the same name.
 
     `name` defaults to its dotted path. `schedule` may be in text or JSON form; without one the job runs by hand only.
-    `options` are the policy options. Raises InvalidSchedule, InvalidOption or DuplicateTask, naming the place.
+    `kwargs` are JSON, as a database gives them back. `options` are the policy options. Raises InvalidSchedule,
+    InvalidOption or DuplicateTask, naming the place.
     """
     if callable(name):
         raise InvalidOption(f'@register at {_caller_place()[0]} needs a name in brackets: @register("name").')
@@ -169,15 +183,14 @@ def register(
     given = {"enabled": enabled, "group": group, "priority": priority, "gate": gate, "confirm": confirm}
 
     def decorate(function: F) -> F:
-        task_name = f"{function.__module__}.{function.__qualname__}" if name is None else name
-        with _naming(task_name, place):
+        with _naming(name or function, place):
             task = Task(
-                name=task_name,
+                name=dotted_path(function) if name is None else name,
                 function=function,
                 schedule=Manual() if schedule is None else parse(schedule),
                 policy=from_options(options),
-                kwargs=dict(kwargs or {}),
-                description=_first_line(function) if description is None else description,
+                kwargs={} if kwargs is None else kwargs,
+                description=first_line(function) if description is None else description,
                 takes_context=takes_context,
                 place=place,
                 module=module,
@@ -204,27 +217,35 @@ def _naming(name: object, place: str) -> Iterator[None]:
         raise
 
 
-def checked_group(group: object) -> str:
-    """Return the name of a group, or raise InvalidOption."""
-    if not isinstance(group, str) or len(group) > GROUP_LENGTH:
-        raise InvalidOption(f"group is {group!r}; it must be a string of at most {GROUP_LENGTH} characters.")
-    return group
+def checked_interval(schedule: Schedule) -> Schedule:
+    """Return the schedule; raises InvalidSchedule when it is due more often than SCHEDULER_MIN_INTERVAL allows.
+
+    Without settings, where no scheduler can run either, every interval is long enough.
+    """
+    if schedule.period is None:
+        return schedule
+    seconds = schedule.period.total_seconds()
+    try:
+        shortest = conf.MIN_INTERVAL
+    except ImproperlyConfigured:
+        return schedule
+    if seconds < shortest:
+        message = f"The interval is {seconds:g} s; the shortest allowed is {shortest:g} s (SCHEDULER_MIN_INTERVAL)."
+        raise InvalidSchedule(message, field="seconds")
+    return schedule
 
 
-def checked_priority(priority: object) -> int:
-    """Return a priority, or raise InvalidOption."""
-    if isinstance(priority, bool) or not isinstance(priority, int) or not -1000 <= priority <= 1000:
-        raise InvalidOption(f"priority is {priority!r}; it must be a whole number from -1000 to 1000.")
-    return priority
+def _check_function(function: object) -> None:
+    if not callable(function):
+        raise InvalidOption(f'{function!r} is no function; put @register("name") on one.')
+    if runs_nothing(function):
+        raise InvalidOption(f"{function!r} is a generator, of which a call runs nothing; write it without yield.")
 
 
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name.strip():
-        raise InvalidOption(f"the name is {name!r}; it must be a non-empty string.")
-    if len(name) > NAME_LENGTH:
-        raise InvalidOption(f"the name has {len(name)} characters; at most {NAME_LENGTH} are allowed.")
-    if name != name.strip() or not name.isprintable():
-        raise InvalidOption(f"the name {name!r} has blank ends or unprintable characters; write it without them.")
+def _check_gate(gate: object) -> None:
+    if gate is None or (callable(gate) and not gives(inspect.iscoroutinefunction, gate)):
+        return
+    raise InvalidOption(f"gate is {gate!r}; it must be a plain function that answers True, False or a reason.")
 
 
 def _caller_place() -> tuple[str, str]:
@@ -237,31 +258,7 @@ def _caller_place() -> tuple[str, str]:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}", str(frame.f_globals.get("__name__", ""))
 
 
-def _innermost(function: Callable[..., Any]) -> Any:
-    while isinstance(function, partial):
-        function = function.func
-    return inspect.unwrap(function)
-
-
-def _same_function(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
-    """Whether both are one function: the same object, or one file imported under two module names."""
-    if one is other:
-        return True
-    code, other_code = (getattr(_innermost(function), "__code__", None) for function in (one, other))
-    if code is None or other_code is None or code.co_freevars:
-        return False
-    return (code.co_filename, code.co_firstlineno, code.co_name) == (
-        other_code.co_filename,
-        other_code.co_firstlineno,
-        other_code.co_name,
-    )
-
-
 def _is_half_loaded(task: Task) -> bool:
     """Whether the import of the task's module failed: Python has taken that module out of `sys.modules`."""
     modules = {task.module, getattr(task.function, "__module__", "")}
     return any(module not in sys.modules for module in modules if module)
-
-
-def _first_line(function: Callable[..., Any]) -> str:
-    return (inspect.getdoc(function) or "").partition("\n")[0]

@@ -10,12 +10,13 @@ from django.utils.translation import gettext_lazy as _
 from scheduler.admin.policyfields import PolicyFields, clean_policy, initial_of_policy
 from scheduler.admin.preview import Preview, preview_of
 from scheduler.admin.schedulefields import OFF, SCHEDULE_FIELDS, ScheduleFields, field_of, initial_of, schedule_data
+from scheduler.arguments import checked_priority
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.control import checked_schedule
 from scheduler.engine.control.definition import ask_gate
 from scheduler.exceptions import ConfigurationError, InvalidSchedule, SchedulerError
 from scheduler.models import Job
-from scheduler.registry import checked_priority, registry
+from scheduler.registry import registry
 from scheduler.schedules import Schedule
 
 if TYPE_CHECKING:

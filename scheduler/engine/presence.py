@@ -35,19 +35,20 @@ class Look:
 
 
 def join(engine: Engine, process: Process, now: datetime, *, started_by: str) -> None:
-    """Enter this instance; once more is no error, since a first try may have failed half-way."""
+    """Enter this instance. Once more is no error, since a first try may have failed half-way: it started then."""
     columns = {
         "host": process.host,
         "boot_id": process.boot_id,
         "pid": process.pid,
         "process_started": process.process_started,
         "started_by": started_by,
-        "started_at": now,
         "heartbeat_at": now,
         "tasks": sorted({task.name for task in engine.registry}),
     }
     with write_transaction(engine.using):  # it reads before it writes
-        Instance.objects.using(engine.using).update_or_create(id=engine.instance_id, defaults=columns)
+        Instance.objects.using(engine.using).update_or_create(
+            id=engine.instance_id, defaults=columns, create_defaults=columns | {"started_at": now}
+        )
 
 
 def renew(engine: Engine, now: datetime, *, ticked_at: datetime | None) -> bool:

@@ -1,10 +1,14 @@
 """Sync: make the jobs in the database follow the tasks in the code. Safe when several processes boot at once."""
 
+import logging
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.core.exceptions import ValidationError
+from django.db import DataError, IntegrityError, transaction
 from django.db.models import Case, F, When
 
 from scheduler.engine.base import Engine
@@ -15,6 +19,12 @@ from scheduler.engine.write import locked, write_transaction
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import UNPLANNED, Instance, Job
 from scheduler.registry import Task
+
+logger = logging.getLogger("scheduler")
+
+REFUSALS = (DataError, IntegrityError, ValidationError, TypeError, ValueError)
+"""How a database, or what prepares values for it, refuses a row. One that is away is another matter."""
+REFUSED = "The database does not take what the code says of it: "
 
 CODE_COLUMNS = ("task", "schedule", "policy", "group", "priority", "kwargs", "description", "enabled", "source")
 """What the code decides about a job, except where a person overrode it."""
@@ -66,18 +76,59 @@ def ensure_job(engine: Engine, name: str, now: datetime) -> None:
 
 
 def _create(engine: Engine, tasks: list[Task], now: datetime) -> int:
+    """Insert the jobs at once; those that are not there afterwards one by one: a bad one costs no other its place."""
+    if not tasks:
+        return 0
     jobs = [Job(name=task.name, created_at=now, **definition(task)) for task in tasks]
-    Job.objects.using(engine.using).bulk_create(jobs, ignore_conflicts=True)
-    replan_dependents(engine.using, {job.name for job in jobs})
-    return len(jobs)
+    names = {job.name for job in jobs}
+    with suppress(*REFUSALS), transaction.atomic(using=engine.using):
+        Job.objects.using(engine.using).bulk_create(jobs, ignore_conflicts=True)
+    there = _names_among(engine, names)
+    created = len(there) + sum(_insert(engine, job) for job in jobs if job.name not in there)
+    replan_dependents(engine.using, names)
+    return created
+
+
+def _names_among(engine: Engine, names: Collection[str]) -> set[str]:
+    return set(Job.objects.using(engine.using).filter(name__in=names).values_list("name", flat=True))
+
+
+def _insert(engine: Engine, job: Job) -> bool:
+    """Insert one job. Of one that the database refuses, its name is kept, with the reason as its problem."""
+    try:
+        with transaction.atomic(using=engine.using):
+            job.save(using=engine.using, force_insert=True)
+    except REFUSALS as error:
+        if job.name in _names_among(engine, [job.name]):  # another process has just made it
+            return True
+        columns = _refused(job.name, error)
+        kept = Job(name=job.name, task=job.task, source=job.source, created_at=job.created_at, **columns)
+        with suppress(*REFUSALS), transaction.atomic(using=engine.using):
+            kept.save(using=engine.using, force_insert=True)
+        return False
+    return True
+
+
+def _refused(name: str, error: Exception) -> dict[str, Any]:
+    """Return the columns of a job whose definition cannot be stored: it does not start, and says why."""
+    problem = f"{REFUSED}{error}"
+    logger.error("Job %r: %s", name, problem, extra={"action": "job_refused", "job": name})
+    return {"problem": problem, "next_run_at": None, "next_start_at": None}
 
 
 def _follow(engine: Engine, job: Job, task: Task) -> int:
     """Bring the columns that no person overrode up to date; one write, so that a job never has half a definition."""
     changes = differences_from_code(job, task, keep=job.overridden_fields)
+    if job.problem.startswith(REFUSED):
+        changes |= {"problem": "", "next_start_at": UNPLANNED}
     if not job.source or not changes:
         return 0
-    return Job.objects.using(engine.using).filter(pk=job.pk).update(**changes)
+    row = Job.objects.using(engine.using).filter(pk=job.pk)
+    try:
+        with transaction.atomic(using=engine.using):
+            return row.update(**changes)
+    except REFUSALS as error:
+        return row.update(**_refused(job.name, error))
 
 
 def differences_from_code(job: Job, task: Task, *, keep: Collection[str] = ()) -> dict[str, Any]:

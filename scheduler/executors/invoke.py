@@ -2,11 +2,10 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from datetime import datetime, timedelta
-from functools import lru_cache, partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -18,10 +17,12 @@ from scheduler.context import LogLines, Postpone, RunContext, RunStopped, _curre
 from scheduler.engine.base import Claimed
 from scheduler.engine.finish import Outcome
 from scheduler.engine.plan import policy_of
+from scheduler.exceptions import InvalidOption
 from scheduler.executors import logs
 from scheduler.executors.connections import own_connections
 from scheduler.executors.render import rendered
 from scheduler.executors.text import STATE_LIMIT, error_text, keep_tail, result_text, storable
+from scheduler.functions import is_left_over
 from scheduler.models import Status
 from scheduler.signals import run_started
 
@@ -45,25 +46,6 @@ def context_for(claimed: Claimed) -> RunContext:
     )
 
 
-def is_async(function: Callable[..., Any]) -> bool:
-    """Return whether calling the function gives a coroutine, also behind partials, wrappers and callable objects."""
-    try:
-        return _is_async(function)
-    except TypeError:  # a callable object without a hash
-        return _is_async.__wrapped__(function)
-
-
-@lru_cache(maxsize=4096)
-def _is_async(function: Callable[..., Any]) -> bool:
-    while isinstance(function, partial):
-        function = function.func
-    with suppress(ValueError):  # wrappers that go round in a circle
-        function = inspect.unwrap(function)
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - the method is asked for, not whether it can be called
-    )
-
-
 def invoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
     """Run a task in this thread, outside any transaction of ours. Never raises."""
     started_at = max(clock.now(), claimed.start_at)
@@ -75,6 +57,7 @@ def invoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
             result = _call(claimed, context, clock)
             if inspect.isawaitable(result):
                 result = _await_here(result)
+            _refuse_generator(claimed, result)
         except BaseException as error:
             return _failed(context, error, started_at, clock)
     return _succeeded(context, result, started_at, clock)
@@ -105,6 +88,7 @@ async def _ainvoke(claimed: Claimed, context: RunContext, clock: Clock, started_
     with _current_run(context):
         try:
             result = await _call(claimed, context, clock)
+            _refuse_generator(claimed, result)
         except BaseException as error:
             return _failed(context, error, started_at, clock)
     return _succeeded(context, result, started_at, clock)
@@ -136,6 +120,11 @@ def _call(claimed: Claimed, context: RunContext, clock: Clock) -> Any:
     if claimed.task.takes_context:
         return function(context, **kwargs)
     return function(**kwargs)
+
+
+def _refuse_generator(claimed: Claimed, result: Any) -> None:
+    if is_left_over(result, claimed.task.function):
+        raise InvalidOption(f"The task {claimed.task.name!r} is a generator: nothing of it has run. Write no yield.")
 
 
 def _await_here(awaitable: Awaitable[Any]) -> Any:

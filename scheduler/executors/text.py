@@ -6,6 +6,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from scheduler.arguments import is_storable, json_of
+
 logger = logging.getLogger("scheduler")
 
 STATE_LIMIT = 64 * 1024
@@ -15,18 +17,9 @@ CUT = "\n… cut: {} more characters …\n"
 
 def clean(text: str) -> str:
     """Return the text without NUL, which PostgreSQL refuses, and without lone surrogates, which no encoder takes."""
-    text = text.replace("\x00", "\ufffd")
-    return text.encode("utf-8", "backslashreplace").decode("utf-8") if _has_surrogates(text) else text
-
-
-def _has_surrogates(text: str) -> bool:
-    if text.isascii():
-        return False
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return True
-    return False
+    if is_storable(text):
+        return text
+    return text.replace("\x00", "\ufffd").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def keep_head(text: str, limit: int) -> str:
@@ -78,11 +71,9 @@ def storable(value: dict[str, Any], limit: int = STATE_LIMIT) -> dict[str, Any] 
     if not value:
         return value
     try:
-        text = json.dumps(value, allow_nan=False)
+        text = json_of(value)
         if len(text) > limit:
             raise ValueError(f"it has {len(text)} characters; at most {limit} are kept")
-        if "\\u0000" in text or _has_surrogates(json.dumps(value, ensure_ascii=False)):
-            raise ValueError("it holds NUL or a lone surrogate")
     except (TypeError, ValueError, RecursionError) as problem:
         logger.warning("A value of a run was not kept: %s", problem, extra={"action": "value_dropped"})
         return None

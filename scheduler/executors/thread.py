@@ -12,9 +12,10 @@ from scheduler.engine.base import Claimed
 from scheduler.engine.finish import Outcome
 from scheduler.engine.plan import policy_of
 from scheduler.executors.base import Done
-from scheduler.executors.invoke import ainvoke, ask_and_tell, context_for, faulty, invoke, is_async, skipped_by_gate
+from scheduler.executors.invoke import ainvoke, ask_and_tell, context_for, faulty, invoke, skipped_by_gate
 from scheduler.executors.living import Living
 from scheduler.executors.loop import LoopThread
+from scheduler.functions import is_async
 
 BATCH_SECONDS = 0.05
 """Claim as much as the pool can start within this time, so that a burst is shared and nothing is hoarded."""

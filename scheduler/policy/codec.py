@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from scheduler.arguments import checked_flag, checked_instant, checked_whole
 from scheduler.exceptions import InvalidOption
 from scheduler.policy.backoff import Backoff, Exponential, Steps
 from scheduler.policy.base import OnLost, OnStuck, Policy, differences
@@ -83,25 +84,11 @@ def _instant(name: str, value: Any) -> datetime:
         at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     except (ValueError, TypeError):
         raise InvalidOption(f"{name} is {value!r}; write an instant such as '2027-01-01T00:00:00+00:00'.") from None
-    if at.tzinfo is None:
-        raise InvalidOption(f"{name} is {value!r}; it has no time zone. Write one, for example '+00:00'.")
-    return at
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidOption(f"{name} is {value!r}; it must be True or False.")
-    return value
+    return checked_instant(name, at)
 
 
 def _rate(name: str, value: Any) -> RateLimit:
     return value if isinstance(value, RateLimit) else RateLimit.parse(str(value))
-
-
-def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidOption(f"{name} is {value!r}; it must be a whole number.")
-    return value
 
 
 def _choice(kind: type[E]) -> Callable[[str, Any], E]:
@@ -152,14 +139,14 @@ EXECUTORS = ("thread", "process")
 
 _READERS: dict[str, Callable[[str, Any], Any]] = {
     "overlap": _choice(Overlap),
-    "max_concurrent": _whole,
+    "max_concurrent": checked_whole,
     "misfire": _choice(Misfire),
     "grace": _optional(_duration),
     "catch_up_window": _optional(_duration),
-    "max_catch_up": _whole,
+    "max_catch_up": checked_whole,
     "backoff": _backoff,
-    "retries": _whole,
-    "breaker_threshold": _optional(_whole),
+    "retries": checked_whole,
+    "breaker_threshold": _optional(checked_whole),
     "breaker_probe_after": _optional(_duration),
     "on_lost": _choice(OnLost),
     "timeout": _optional(_duration),
@@ -168,8 +155,8 @@ _READERS: dict[str, Callable[[str, Any], Any]] = {
     "rate_limit": _optional(_rate),
     "starts_at": _optional(_instant),
     "ends_at": _optional(_instant),
-    "max_runs": _optional(_whole),
-    "render_kwargs": _flag,
+    "max_runs": _optional(checked_whole),
+    "render_kwargs": checked_flag,
     "executor": _executor,
 }
 assert set(_READERS) == {f.name for f in fields(Policy)}, "every policy field needs a reader"

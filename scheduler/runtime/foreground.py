@@ -20,6 +20,8 @@ from scheduler.runtime import announce
 from scheduler.runtime.host import this_process
 from scheduler.runtime.service import Service
 
+STARTED_BY = "run_task"
+"""Such an instance lives as long as its run, and has no dispatcher."""
 LAST_BEAT = 5.0
 """Seconds until we leave, whatever our last heartbeat waits for."""
 
@@ -32,7 +34,7 @@ def run_in_foreground(name: str, kwargs: Mapping[str, Any] | None = None, *, act
     process = this_process()
     engine = Engine(name=f"{process.host}:{process.pid}")
     ensure_job(engine, name, SYSTEM_CLOCK.now())
-    presence.join(engine, process, SYSTEM_CLOCK.now(), started_by="run_task")
+    presence.join(engine, process, SYSTEM_CLOCK.now(), started_by=STARTED_BY)
     beating = Service("heartbeat", lambda: _beat(engine), SYSTEM_CLOCK)
     try:
         claimed = _claim(engine, name, kwargs, actor)

@@ -1,11 +1,17 @@
 """@register: plain functions stay plain, and what is wrong fails at import with the place named."""
 
-from functools import partial
+import os
+import subprocess
+import sys
+from datetime import date
+from decimal import Decimal
+from functools import partial, wraps
 
 import pytest
 
+from scheduler.arguments import NAME_LENGTH
 from scheduler.exceptions import ConfigurationError, DuplicateTask, InvalidOption, InvalidSchedule, UnknownTask
-from scheduler.registry import NAME_LENGTH, Registry, Task, did_you_mean, register
+from scheduler.registry import Registry, Task, did_you_mean, register
 from scheduler.schedules import Cron, DailyAt, Every, Manual
 
 HERE = __file__
@@ -17,6 +23,10 @@ def work():
     And more.
     """
     return 42
+
+
+async def async_gate():
+    return True
 
 
 @pytest.fixture
@@ -139,6 +149,26 @@ def test_a_bad_name_is_refused_at_import_with_its_place_Q1(name, text, tasks):
         ({"overlaps": "skip"}, InvalidOption, "Did you mean 'overlap'"),
         ({"retries": "many"}, InvalidOption, "retries is 'many'"),
         ({"confirm": 1}, InvalidOption, "confirm is 1; it must be True, False, or what to tell"),
+        ({"schedule": Every(seconds=0.0001)}, InvalidSchedule, "SCHEDULER_MIN_INTERVAL"),
+        ({"kwargs": [1, 2]}, InvalidOption, "kwargs is \\[1, 2\\]; it must be a mapping"),
+        ({"kwargs": "text"}, InvalidOption, "kwargs is 'text'; it must be a mapping"),
+        ({"kwargs": {1: 2}}, InvalidOption, "it must be a mapping of argument names"),
+        ({"kwargs": {"since": date(2026, 1, 1)}}, InvalidOption, "date is not JSON serializable"),
+        ({"kwargs": {"share": Decimal("1.5")}}, InvalidOption, "Decimal is not JSON serializable"),
+        ({"kwargs": {"ids": {1}}}, InvalidOption, "set is not JSON serializable"),
+        ({"kwargs": {"share": float("nan")}}, InvalidOption, "not JSON compliant"),
+        ({"kwargs": {"text": "a\0b"}}, InvalidOption, "NUL or a lone surrogate"),
+        ({"kwargs": {"text": "\udcff"}}, InvalidOption, "NUL or a lone surrogate"),
+        ({"enabled": "no"}, InvalidOption, "enabled is 'no'; it must be True or False"),
+        ({"enabled": None}, InvalidOption, "enabled is None; it must be True or False"),
+        ({"takes_context": 1}, InvalidOption, "takes_context is 1; it must be True or False"),
+        ({"description": 5}, InvalidOption, "description is 5; it must be a string"),
+        ({"description": "\udcff"}, InvalidOption, "NUL or a lone surrogate"),
+        ({"group": "a\0b"}, InvalidOption, "NUL or a lone surrogate"),
+        ({"group": "g" * 101}, InvalidOption, "at most 100 characters"),
+        ({"gate": "x"}, InvalidOption, "gate is 'x'; it must be a plain function"),
+        ({"gate": async_gate}, InvalidOption, "it must be a plain function"),
+        ({"gate": partial(async_gate)}, InvalidOption, "it must be a plain function"),
     ],
 )
 def test_a_wrong_schedule_or_option_fails_with_task_and_place(options, error, text, tasks):
@@ -146,6 +176,66 @@ def test_a_wrong_schedule_or_option_fails_with_task_and_place(options, error, te
         register("work", into=tasks, **options)(work)
     assert str(caught.value).startswith(f"Task 'work' at {HERE}:")
     assert len(tasks) == 0
+
+
+def generator():
+    yield
+
+
+async def async_generator():
+    yield
+
+
+class Generates:
+    def __call__(self):
+        yield
+
+
+@pytest.mark.parametrize("function", [generator, async_generator, Generates(), partial(generator)])
+def test_a_function_of_which_a_call_runs_nothing_is_refused(function, tasks):
+    with pytest.raises(InvalidOption, match=r"^Task 'work' at .* is a generator, of which a call runs nothing"):
+        register("work", into=tasks)(function)
+
+
+def test_a_wrapper_that_runs_a_generator_is_a_function_like_any_other(tasks):
+    @wraps(generator)
+    def exhausted():
+        return list(generator())
+
+    register("work", into=tasks)(exhausted)
+    assert "work" in tasks
+
+
+def test_a_gate_that_runs_async_code_is_a_plain_function(tasks):
+    @wraps(async_gate)
+    def gate():
+        return True
+
+    register("work", gate=gate, into=tasks)(work)
+    assert "work" in tasks
+
+
+def test_arguments_are_kept_as_a_database_gives_them_back(tasks):
+    register("work", kwargs={"pair": (1, 2), "text": "a \\u0000 in words"}, into=tasks)(work)
+    assert tasks.get("work").kwargs == {"pair": [1, 2], "text": "a \\u0000 in words"}
+
+
+def test_a_function_without_a_name_of_its_own_needs_one(tasks):
+    with pytest.raises(InvalidOption, match="has no name of its own"):
+        register(into=tasks)(partial(work))
+
+
+def test_an_interval_is_as_short_as_the_settings_allow(tasks, settings):
+    settings.SCHEDULER_MIN_INTERVAL = 0.5
+    register("work", schedule=Every(seconds=0.5), into=tasks)(work)
+    assert "work" in tasks
+
+
+def test_without_settings_a_task_can_be_registered_all_the_same():
+    program = "from scheduler import Every, register; print(register('a', schedule=Every(seconds=0.1))(print))"
+    environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout.startswith("<built-in function print>"), done.stderr
 
 
 def test_a_task_says_whether_and_why_a_run_by_hand_is_to_be_confirmed(tasks):
@@ -171,6 +261,12 @@ def test_an_unknown_task_gets_near_names(tasks):
     with pytest.raises(UnknownTask, match="Did you mean 'digest'"):
         tasks.get("digets")
     assert tasks.find("digets") is None
+
+
+@pytest.mark.parametrize("name", [None, 5, [], work])
+def test_what_is_no_name_names_no_task(name, tasks):
+    with pytest.raises(UnknownTask):
+        tasks.get(name)
 
 
 def test_near_names_are_at_most_three_and_empty_when_nothing_is_near():

@@ -6,18 +6,18 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
+from scheduler.arguments import checked_group, checked_priority
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.engine.dependencies import replan_dependents
 from scheduler.engine.plan import schedule_of
 from scheduler.engine.sync import CODE_COLUMNS, differences_from_code
-from scheduler.exceptions import InvalidSchedule, Refused, UnknownJob
+from scheduler.exceptions import Refused, UnknownJob
 from scheduler.models import Job
 from scheduler.models.fields import Unreadable
 from scheduler.policy.base import differences
 from scheduler.policy.codec import from_options
-from scheduler.registry import Task, checked_group, checked_priority, did_you_mean, registry
+from scheduler.registry import Task, checked_interval, did_you_mean, registry
 from scheduler.schedules import AfterJobs, Schedule, parse, refuse_cycle
 
 ScheduleLike = Schedule | str | Mapping[str, Any]
@@ -129,14 +129,7 @@ def remove_job(name: str) -> None:
 
 def checked_schedule(schedule: ScheduleLike, *, of: str = "") -> Schedule:
     """Return the schedule; refused when it is shorter than SCHEDULER_MIN_INTERVAL, or `of` would wait for itself."""
-    parsed = parse(schedule)
-    period = parsed.period
-    if period is not None and period.total_seconds() < conf.MIN_INTERVAL:
-        raise InvalidSchedule(
-            f"The interval is {period.total_seconds():g} s; the shortest allowed is {conf.MIN_INTERVAL:g} s"
-            " (SCHEDULER_MIN_INTERVAL).",
-            field="seconds",
-        )
+    parsed = checked_interval(parse(schedule))
     if of:
         refuse_cycle(of, parsed, _parents_of)
     return parsed

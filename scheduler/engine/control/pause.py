@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from scheduler.arguments import checked_group
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
 from scheduler.engine.control.definition import ask_gate, get_job
@@ -10,7 +11,7 @@ from scheduler.engine.limits import resume_group_row
 from scheduler.exceptions import InvalidOption
 from scheduler.models import EVERYTHING, UNPLANNED, Group, Job
 from scheduler.models.job import announce
-from scheduler.registry import checked_group, registry
+from scheduler.registry import registry
 from scheduler.signals import after_commit, job_paused, job_recovered, job_resumed
 
 NOT_PAUSED: dict[str, Any] = {"paused_at": None, "paused_until": None, "paused_by": "", "pause_reason": ""}

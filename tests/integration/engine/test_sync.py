@@ -130,6 +130,52 @@ def test_a_job_created_between_reading_and_writing_is_no_error_A2(monkeypatch):
     assert Job.objects.count() == 1
 
 
+@pytest.fixture(
+    params=[
+        {"kwargs": {"share": float("nan")}},
+        {"kwargs": {"since": T0}},
+        {"enabled": None},
+        {"enabled": "no"},
+        {"description": "\udcff"},
+    ],
+    ids=str,
+)
+def spoilt(request):
+    """Tasks of which the database refuses the one in the middle, whatever let it through at its registration."""
+    tasks = registered(a=Every(60), bad=Every(60), z=Every(60))
+    for name, value in request.param.items():
+        object.__setattr__(tasks.get("bad"), name, value)
+    return tasks
+
+
+class TestADefinitionTheDatabaseRefuses:
+    def test_it_costs_no_other_job_its_place_and_is_shown_K2(self, spoilt, caplog):
+        engine, _ = deploy(T0, tasks=spoilt)
+        claim_at(engine, T0)
+        assert [claimed.job.name for claimed in claim_at(engine, at(60)).runs] == ["a", "z"]
+        bad = Job.objects.get(name="bad")
+        assert (bad.job_state, bad.next_start_at, bad.task) == ("invalid", None, "bad")
+        assert bad.problem.startswith("The database does not take what the code says of it: ")
+        assert "bad" in caplog.text
+
+    def test_one_that_changes_to_it_stops_and_the_others_follow_K2(self, spoilt):
+        engine, _ = deploy(T0, tasks=registered(a=Every(5), bad=Every(5), z=Every(5)))
+        claim_at(engine, T0)
+        engine, _ = deploy(at(1), tasks=spoilt)
+        claim_at(engine, at(1))
+        assert {job.name: job.job_state for job in Job.objects.all()} == {
+            "a": "scheduled", "bad": "invalid", "z": "scheduled",
+        }  # fmt: skip
+        assert Job.objects.get(name="z").schedule == Every(60)
+
+    def test_a_mended_one_runs_again_K2(self, spoilt):
+        deploy(T0, tasks=spoilt)
+        engine, _ = deploy(at(10), tasks=registered(a=Every(60), bad=Every(60), z=Every(60)))
+        claim_at(engine, at(10))
+        bad = Job.objects.get(name="bad")
+        assert (bad.job_state, bad.problem, bad.next_run_at, bad.schedule) == ("scheduled", "", at(70), Every(60))
+
+
 def test_two_living_services_on_one_database_leave_each_others_jobs_alone():
     web, reports = registered(web=Every(60)), registered(reports=Every(60))
     one, _ = deploy(T0, tasks=web)

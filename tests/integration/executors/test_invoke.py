@@ -14,7 +14,7 @@ from scheduler.context import RunStopped, current_run
 from scheduler.engine.finish import Finished, finish_runs
 from scheduler.executors import logs
 from scheduler.executors.inline import InlineExecutor
-from scheduler.executors.invoke import is_async
+from scheduler.functions import is_async
 from scheduler.models import RunLog, Status
 from scheduler.testing import ManualClock
 from tests.factories import at, claim_at, make_engine, make_job, make_registry
@@ -90,6 +90,29 @@ class TestWhateverATaskRaises:
         row = run(lambda: result)
         assert row.status == Status.SUCCEEDED
         assert 0 < len(row.result) <= 64_000
+
+
+def generator():
+    yield "never"
+
+
+async def async_generator():
+    yield "never"
+
+
+@pytest.mark.django_db
+class TestAGeneratorBehindAWrapper:
+    """Calling it runs nothing, and nobody would ever know."""
+
+    @pytest.mark.parametrize("body", [generator, async_generator])
+    def test_it_is_no_success_O1(self, body):
+        row = run(wraps(body)(lambda: body()))
+        assert row.status == Status.FAILED
+        assert "nothing of it has run" in row.error
+
+    def test_a_generator_that_the_task_returns_is_a_result_like_any_other_P1(self):
+        row = run(lambda: (number for number in range(3)))
+        assert row.status == Status.SUCCEEDED
 
 
 @pytest.mark.django_db

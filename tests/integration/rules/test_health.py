@@ -5,12 +5,16 @@ import json
 import pytest
 from django.contrib.auth.models import User
 
+from scheduler.engine import presence
+from scheduler.engine.base import Engine
 from scheduler.engine.control import pause_group, pause_job
 from scheduler.health import get_scheduler_status, health
 from scheduler.models import EVERYTHING, Job
-from scheduler.runtime import local
+from scheduler.runtime import local, member
+from scheduler.runtime.foreground import STARTED_BY
 from scheduler.schedules import Every
-from tests.factories import at, make_engine, make_job
+from scheduler.testing import NO_PROCESS
+from tests.factories import T0, at, make_engine, make_job
 
 pytestmark = pytest.mark.django_db
 
@@ -43,6 +47,29 @@ def test_a_thread_that_hangs_together_with_its_replacement_is_red_N4(start, rf, 
     process.runner.watchdog.hanging.add("recorder")
     code, problems = answer(rf)
     assert (code, hangs in problems) == (503, True)
+
+
+def test_a_process_that_joined_and_cannot_begin_is_red_although_it_tries_again_and_again_N4(start, rf, monkeypatch):
+    def fail(*_):
+        raise ValueError("something nobody thought of")
+
+    process = start()
+    monkeypatch.setattr(member, "sync", fail)
+    for second in range(0, 61, 10):
+        process.clock.move_to(at(second))
+        with pytest.raises(ValueError, match="nobody thought of"):
+            process.dispatch()
+    assert answer(rf) == (200, [])
+    process.clock.move_to(at(61))
+    assert answer(rf) == (503, [f"the dispatcher of {process.engine.name} has not completed a tick for 61 s"])
+
+
+def test_a_run_in_the_foreground_has_no_dispatcher_and_is_no_alarm_N4(clock, rf):
+    engine = Engine()
+    presence.join(engine, NO_PROCESS, T0, started_by=STARTED_BY)
+    clock.set(at(90))
+    presence.renew(engine, at(90), ticked_at=None)
+    assert answer(rf) == (200, [])
 
 
 class TestOnANodeThatOnlyServes:

@@ -1,0 +1,116 @@
+"""Arguments: what people and programs give, checked. A wrong one raises InvalidOption, which says what it must be."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from scheduler.exceptions import InvalidOption
+from scheduler.schedules.base import as_utc
+
+NAME_LENGTH = 255
+GROUP_LENGTH = 100
+DESCRIPTION_LENGTH = 500
+NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+"""NUL, not the text of its escape: an even number of backslashes before it are those of a text."""
+
+
+def checked_name(name: object) -> str:
+    """Return the name of a task or job: printable text without blank ends."""
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidOption(f"the name is {name!r}; it must be a non-empty string.")
+    if len(name) > NAME_LENGTH:
+        raise InvalidOption(f"the name has {len(name)} characters; at most {NAME_LENGTH} are allowed.")
+    if name != name.strip() or not name.isprintable():
+        raise InvalidOption(f"the name {name!r} has blank ends or unprintable characters; write it without them.")
+    return name
+
+
+def checked_group(group: object) -> str:
+    """Return the name of a group; empty: none."""
+    return checked_text("group", group, longest=GROUP_LENGTH)
+
+
+def checked_priority(priority: object) -> int:
+    """Return a priority."""
+    return checked_whole("priority", priority, least=-1000, most=1000)
+
+
+def checked_text(name: str, text: object, *, longest: int | None = None) -> str:
+    """Return text that every database stores, of at most `longest` characters."""
+    if not isinstance(text, str):
+        raise InvalidOption(f"{name} is {_shown(text)}; it must be a string.")
+    if longest is not None and len(text) > longest:
+        raise InvalidOption(f"{name} has {len(text)} characters; it must be a string of at most {longest} characters.")
+    if not is_storable(text):
+        raise InvalidOption(f"{name} is {_shown(text)}; it holds NUL or a lone surrogate, which no database stores.")
+    return text
+
+
+def checked_flag(name: str, value: object) -> bool:
+    """Return a boolean."""
+    if not isinstance(value, bool):
+        raise InvalidOption(f"{name} is {_shown(value)}; it must be True or False.")
+    return value
+
+
+def checked_whole(name: str, value: object, *, least: float = -math.inf, most: float = math.inf) -> int:
+    """Return a whole number from `least` to `most`."""
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+        return value
+    within = f" from {least} to {most}" if math.isfinite(most) else ""
+    raise InvalidOption(f"{name} is {_shown(value)}; it must be a whole number{within}.")
+
+
+def checked_instant(name: str, at: object) -> datetime:
+    """Return an instant, given as an aware datetime, in UTC."""
+    if not isinstance(at, datetime):
+        raise InvalidOption(f"{name} is {_shown(at)}; it must be a datetime with a time zone.")
+    if at.utcoffset() is None:
+        raise InvalidOption(f"{name} has no time zone; pass an aware datetime.")
+    return as_utc(at)
+
+
+def optional_instant(name: str, at: object) -> datetime | None:
+    """Return an instant, or None."""
+    return None if at is None else checked_instant(name, at)
+
+
+def checked_kwargs(kwargs: object) -> dict[str, Any]:
+    """Return keyword arguments as a database gives them back: what they were made of is JSON."""
+    if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
+        raise InvalidOption(f"kwargs is {_shown(kwargs)}; it must be a mapping of argument names to values.")
+    try:
+        stored: dict[str, Any] = json.loads(json_of(dict(kwargs)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidOption(f"kwargs is {_shown(kwargs)}; its values must be JSON: {error}.") from error
+    return stored
+
+
+def json_of(value: object) -> str:
+    """Return JSON that every database stores; raises TypeError, ValueError or RecursionError when there is none."""
+    text = json.dumps(value, allow_nan=False)
+    if "\\u" in text and (NUL_IN_JSON.search(text) or not is_storable(json.dumps(value, ensure_ascii=False))):
+        raise ValueError("it holds NUL or a lone surrogate")
+    return text
+
+
+def is_storable(text: str) -> bool:
+    """Whether every database stores a text: PostgreSQL refuses NUL, and no encoder takes lone surrogates."""
+    if "\x00" in text:
+        return False
+    try:
+        return text.isascii() or bool(text.encode("utf-8"))
+    except UnicodeEncodeError:
+        return False
+
+
+def _shown(value: object) -> str:
+    """A value for a message: its beginning, however long it is."""
+    try:
+        text = repr(value)
+    except Exception as error:  # a number of thousands of digits, or an object that cannot be shown
+        return f"a {type(value).__name__} that cannot be shown ({error})"
+    return text if len(text) <= 100 else f"{text[:99]}…"

@@ -8,6 +8,7 @@ from itertools import count
 
 from scheduler.clock import Clock
 from scheduler.conf import conf
+from scheduler.context import RunContext
 from scheduler.engine.base import Claimed
 from scheduler.engine.finish import Outcome
 from scheduler.engine.plan import policy_of
@@ -49,11 +50,13 @@ class ThreadExecutor:
         freed: Callable[[], None] = lambda: None,
         may_start: Callable[[], bool] = lambda: True,
         refusal: Callable[[Living], Outcome | None] | None = None,
+        context_for: Callable[[Claimed], RunContext] = context_for,
     ) -> None:
         self._done = done
         self._freed = freed
         self._may_start = may_start
         self._refusal = refusal
+        self._context_for = context_for
         self._clock = clock
         self._workers = workers
         self._changed = threading.Condition()
@@ -94,7 +97,8 @@ class ThreadExecutor:
                     # Nothing is claimed earlier than that; a longer wait only means that the clock was set back since.
                     wait = min(longest, (claimed.start_at - now).total_seconds())
                     start = monotonic + wait if wait > 0 else DUE_ALREADY
-                    heapq.heappush(self._queue, (start, -claimed.job.priority, next(self._order), _prepared(claimed)))
+                    living = self._prepared(claimed)
+                    heapq.heappush(self._queue, (start, -claimed.job.priority, next(self._order), living))
             self._changed.notify(len(runs))
 
     def withdraw(self) -> list[Claimed]:
@@ -177,6 +181,11 @@ class ThreadExecutor:
                 return
             self._threads.append(thread)
 
+    def _prepared(self, claimed: Claimed) -> Living:
+        """Return all that the start needs, made ahead of it."""
+        on_loop = is_async(claimed.task.function) and policy_of(claimed.job).executor == "thread"
+        return Living(claimed, self._context_for(claimed), holds_worker=not on_loop)
+
     def _zombies(self) -> int:
         return sum(one.holds_worker and (one.over_time or one.abandoned) for one in self._living.values())
 
@@ -241,6 +250,8 @@ class ThreadExecutor:
         except Exception:  # no thread, or no file descriptor, is left for it
             run.close()
             raise
+        if living.context.stop_requested:  # asked just now, when there was nothing to cancel yet
+            living.cancel()
 
     def _call(self, living: Living) -> Outcome:
         claimed, policy = living.claimed, policy_of(living.claimed.job)
@@ -283,9 +294,3 @@ class ThreadExecutor:
         if self._stopping:
             self._changed.notify_all()
         self._freed()
-
-
-def _prepared(claimed: Claimed) -> Living:
-    """Return all that the start needs, made ahead of it."""
-    on_loop = is_async(claimed.task.function) and policy_of(claimed.job).executor == "thread"
-    return Living(claimed, context_for(claimed), holds_worker=not on_loop)

@@ -81,7 +81,7 @@ def span(duration: timedelta | None) -> str:
         return "-"
     seconds = duration.total_seconds()
     if seconds < 10:
-        return f"{seconds:.3g} s"
+        return f"{round(seconds, 3 if seconds < 1 else 2):g} s"
     parts, left = [], int(seconds)
     for size, unit in UNITS:
         if left >= size:

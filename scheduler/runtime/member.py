@@ -45,12 +45,8 @@ class Member:
         """Enter the database once its tables are there; False when they are not, said once a minute."""
         if not self._tables_are_there() or self._is_a_copy():
             return False
-        self._clock.measure(self.engine.using)
-        ensure_groups(self.engine)
-        now, renewed = self._clock.now(), self._clock.monotonic()
-        self._entered = True  # and must leave, even when it is told to stop in the middle of this
-        presence.join(self.engine, this_process(), now, started_by=self._started_by)
-        synced = sync(self.engine, now)
+        renewed = self._enter()
+        synced = sync(self.engine, self._clock.now())
         if conf.LOCK_URL:
             share_grids(self.engine)
         if was_set_back(self.engine, self._clock.now):
@@ -67,6 +63,10 @@ class Member:
         )
         return True
 
+    def join_for_one_run(self) -> None:
+        """Enter for a run by hand: what the jobs are and when they run is left to those that run the scheduler."""
+        self._good_until, self.joined = _lease_from(self._enter()), True
+
     def renew(self) -> bool:
         """Renew the lease; False when this instance was declared dead and its runs were taken away."""
         self._clock.measure(self.engine.using)
@@ -82,6 +82,15 @@ class Member:
         self.joined = False
         if self._entered:
             presence.leave(self.engine)
+
+    def _enter(self) -> float:
+        """Become an instance; return the moment its lease counts from."""
+        self._clock.measure(self.engine.using)
+        ensure_groups(self.engine)
+        renewed = self._clock.monotonic()
+        self._entered = True  # and must leave, even when it is told to stop in the middle of this
+        presence.join(self.engine, this_process(), self._clock.now(), started_by=self._started_by)
+        return renewed
 
     def _tables_are_there(self) -> bool:
         using = self.engine.using

@@ -2,25 +2,25 @@
 
 import getpass
 import json
-import logging
-import sys
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from django.core.management.base import CommandError
 
-from scheduler.context import current_run
 from scheduler.engine.control import run_now
 from scheduler.exceptions import InvalidOption
 from scheduler.management.output import SchedulerCommand, span
 from scheduler.models import RunLog, Status
 from scheduler.runtime.foreground import run_in_foreground
+from scheduler.runtime.stoprequest import StopRequest
+
+SIGNALLED = 128
+"""Plus the number of the signal: the exit code of a command that a signal ended, as shells count."""
 
 
 class Command(SchedulerCommand):
-    """Exit code 0: it succeeded (or was enqueued); 1: it failed; 2: it was refused or asked for wrongly."""
+    """Exit code 0: it succeeded, put itself off, or was enqueued; 1: it failed; 2: it was refused or asked for wrongly;
+    130: Ctrl-C. A second Ctrl-C ends the process at once."""
 
     help = "Run a job now, in the foreground, or hand it to the running scheduler with --enqueue."
 
@@ -31,22 +31,20 @@ class Command(SchedulerCommand):
         parser.add_argument("--enqueue", action="store_true", help="let a running scheduler do it, and do not wait")
 
     def run(self, **options: Any) -> None:
-        kwargs = _parsed(options["kwargs"])
+        name, kwargs = options["name"], _parsed(options["kwargs"])
         if options["enqueue"]:
-            run = run_now(options["name"], kwargs=kwargs, actor=_actor())
-            self._say(run, options["json"], f"Run {run.pk} of {options['name']} waits for the scheduler.")
+            run = run_now(name, kwargs=kwargs, actor=_actor())
+            self._say(run, options["json"], f"Run {run.pk} of {name} waits for the scheduler.")
             return
-        with _log_on(sys.stderr):
-            run = run_in_foreground(options["name"], kwargs, actor=_actor())
-        took = span(run.duration)
-        if run.status == Status.SUCCEEDED:
-            result = f": {run.result}" if run.result else ""
-            self._say(run, options["json"], f"{run.job.name} succeeded in {took}{result}")
-            return
-        self._say(run, options["json"], "")
-        raise CommandError(
-            f"{run.job.name} {run.get_status_display()} after {took}.\n{run.error}".rstrip(), returncode=1
-        )
+        with StopRequest() as stop:
+            run = run_in_foreground(name, kwargs, actor=_actor(), stop=stop, log=self._log)
+        code = _exit_code(run, stop)
+        self._say(run, options["json"], "" if code else _ending(run))
+        if code:
+            raise CommandError(_ending(run), returncode=code)
+
+    def _log(self, line: str) -> None:
+        self.stderr.write(line, str)  # in no colour
 
     def _say(self, run: RunLog, as_json: bool, text: str) -> None:
         if as_json:
@@ -56,6 +54,7 @@ class Command(SchedulerCommand):
                     "job": run.job.name,
                     "status": run.status,
                     "result": run.result,
+                    "reason": run.reason,
                     "error": run.error,
                     "started_at": run.started_at,
                     "finished_at": run.finished_at,
@@ -64,6 +63,22 @@ class Command(SchedulerCommand):
             )
         elif text:
             self.stdout.write(text)
+
+
+def _exit_code(run: RunLog, stop: StopRequest) -> int:
+    if stop.came is not None:
+        return SIGNALLED + stop.came
+    if run.status in (Status.SUCCEEDED, Status.POSTPONED):
+        return 0
+    return 2 if run.status == Status.SKIPPED else 1
+
+
+def _ending(run: RunLog) -> str:
+    """Say how a run ended: its result, its reason, or its error."""
+    succeeded = run.status == Status.SUCCEEDED
+    told = run.result if succeeded else run.reason
+    took = f" {'in' if succeeded else 'after'} {span(run.duration)}" if run.duration is not None else ""
+    return f"{run.job.name} {run.get_status_display()}{took}{': ' if told else ''}{told}\n{run.error}".rstrip()
 
 
 def _parsed(text: str | None) -> dict[str, Any] | None:
@@ -83,16 +98,3 @@ def _actor() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return ""
-
-
-@contextmanager
-def _log_on(stream: Any) -> Iterator[None]:
-    """Show the log of the run while it goes on."""
-    handler = logging.StreamHandler(stream)
-    handler.addFilter(lambda record: current_run() is not None)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logging.getLogger().addHandler(handler)
-    try:
-        yield
-    finally:
-        logging.getLogger().removeHandler(handler)

@@ -15,6 +15,7 @@ from scheduler.clock import SYSTEM_CLOCK
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.engine.limits import full_groups
+from scheduler.engine.tables import MUST_MIGRATE, awaits_migration
 from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog
 from scheduler.runtime import foreground, local, startup
 
@@ -27,7 +28,7 @@ class SchedulerStatus:
     """The state of the scheduler as a whole, and of this process.
 
     `status` is ok, degraded (see `problems`), disabled (SCHEDULER_ENABLED is off and nothing else runs it) or
-    unavailable (the database does not answer). Ages and durations are seconds.
+    unavailable (the database does not answer, or awaits `migrate`). Ages and durations are seconds.
     """
 
     status: str
@@ -54,7 +55,8 @@ def get_scheduler_status() -> SchedulerStatus:
         instances = _instances(now)
         jobs = _jobs(now)
     except DatabaseError as error:
-        return SchedulerStatus("unavailable", [f"the database does not answer: {type(error).__name__}"], here)
+        away = f"the database does not answer: {type(error).__name__}"
+        return SchedulerStatus("unavailable", [MUST_MIGRATE if awaits_migration(Engine().using) else away], here)
     alive = [one for one in instances if one["alive"]]
     if not conf.ENABLED and not alive:
         return SchedulerStatus("disabled", [], here, instances, jobs)

@@ -9,8 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, InterfaceError, OperationalError
 
+from scheduler.engine.base import Engine
 from scheduler.engine.moments import local
+from scheduler.engine.tables import MUST_MIGRATE, awaits_migration
 from scheduler.exceptions import SchedulerError
 
 GAP = "  "
@@ -32,6 +35,12 @@ class SchedulerCommand(BaseCommand):
             self.run(**options)
         except SchedulerError as error:
             raise CommandError(str(error), returncode=2) from error
+        except DatabaseError as error:
+            if awaits_migration(Engine().using):
+                raise CommandError(f"{MUST_MIGRATE[0].upper()}{MUST_MIGRATE[1:]}.", returncode=2) from error
+            if isinstance(error, OperationalError | InterfaceError):
+                raise CommandError(f"The database does not answer: {_one_line(error)}", returncode=2) from error
+            raise
 
     def run(self, **options: Any) -> None:
         """Do what the command is for."""
@@ -39,7 +48,7 @@ class SchedulerCommand(BaseCommand):
 
     def print_json(self, data: Any) -> None:
         """Print data as JSON; instants in ISO 8601, UTC."""
-        self.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, default=str))
+        self.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, default=_for_json))
 
     def print_table(self, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: str) -> None:
         """Print rows under their heads; the last column is cut at the edge of the terminal."""
@@ -88,6 +97,10 @@ def span(duration: timedelta | None) -> str:
             parts.append(f"{left // size} {unit}")
             left %= size
     return " ".join(parts[:2])
+
+
+def _for_json(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _one_line(cell: Any) -> str:

@@ -82,7 +82,7 @@ class _OneRun:
         self._recording = Service("recorder", self._record, SYSTEM_CLOCK)
         beating = Service("heartbeat", Heartbeat(self._member, self._executor).step, SYSTEM_CLOCK)
         monitoring = Service("monitor", Monitor(self.engine, self._executor, self._clock).step, SYSTEM_CLOCK)
-        watchdog = Watchdog([self._recording, beating, monitoring])
+        watchdog = Watchdog([self._recording, beating, monitoring], SYSTEM_CLOCK)
         self._services = [*watchdog.services, Service("watchdog", watchdog.step, SYSTEM_CLOCK)]
 
     def begin(self, name: str, kwargs: Mapping[str, Any] | None, actor: str) -> Claimed:

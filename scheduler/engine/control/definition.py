@@ -29,6 +29,9 @@ def get_job(name: str) -> Job:
     try:
         return Job.objects.get_by_natural_key(name)
     except Job.DoesNotExist:
+        if name in registry:
+            text = f"The task {name!r} is registered; its job appears when the scheduler has started once."
+            raise UnknownJob(text) from None
         names = {*Job.objects.values_list("name", flat=True), *registry.names()}
         hint = f"{did_you_mean(name, names)}{registry.told_failures()}"
         raise UnknownJob(f"There is no job {name!r}.{hint}") from None

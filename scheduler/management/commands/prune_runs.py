@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from scheduler.clock import SYSTEM_CLOCK
+from scheduler.conf import SETTINGS
 from scheduler.engine.base import Engine
 from scheduler.engine.control import get_job
 from scheduler.engine.prune import Pruned, prune, surplus
@@ -63,9 +64,10 @@ class Command(SchedulerCommand):
 
 
 def _rules(days: int | None, keep: int | None) -> Retention:
-    for option, value in (("--days", days), ("--keep", keep)):
-        if value is not None and value < 0:
-            raise InvalidOption(f"{option} is {value}; it must be 0 (no limit) or more.")
+    for option, value, name in (("--days", days, "DAYS"), ("--keep", keep, "RUNS")):
+        setting = SETTINGS[f"SCHEDULER_RETENTION_{name}"]
+        if value is not None and not setting.rule(value):
+            raise InvalidOption(f"{option} is {value}; it must be {setting.must}.")
     rules = Retention.from_settings()
     if days is not None:
         rules = replace(rules, days=days, failed_days=days)

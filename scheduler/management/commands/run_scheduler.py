@@ -1,5 +1,6 @@
 """Run the scheduler in a process of its own."""
 
+import json
 from argparse import ArgumentParser
 from typing import Any
 
@@ -32,8 +33,11 @@ class Command(SchedulerCommand):
         with StopRequest() as stop:
             try:
                 local.run(by="run_scheduler")
-                self.stdout.write("The scheduler is running. Stop it with Ctrl-C.")
+                self._say("running", "The scheduler is running. Stop it with Ctrl-C.", options["json"])
                 stop.wait()
-                self.stdout.write("Stopping …")
+                self._say("stopping", "Stopping …", options["json"])
             finally:
                 local.stop()
+
+    def _say(self, status: str, text: str, as_json: bool) -> None:
+        self.stdout.write(json.dumps({"status": status}) if as_json else text)

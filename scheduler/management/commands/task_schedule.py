@@ -8,10 +8,13 @@ from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.control import get_job, list_jobs
 from scheduler.engine.explain import explain_slot, parse_moment
 from scheduler.engine.plan import schedule_of
-from scheduler.exceptions import ConfigurationError
+from scheduler.exceptions import ConfigurationError, InvalidOption
 from scheduler.health import SchedulerStatus, get_scheduler_status
 from scheduler.management.output import SchedulerCommand, moment, relative
 from scheduler.models import UNPLANNED, Job
+
+MOST_SLOTS = 1000
+"""Of each job, in one answer."""
 
 
 class Command(SchedulerCommand):
@@ -29,7 +32,9 @@ class Command(SchedulerCommand):
         )
 
     def run(self, **options: Any) -> None:
-        now = SYSTEM_CLOCK.now()
+        now, count = SYSTEM_CLOCK.now(), options["next"]
+        if count is not None and not 1 <= count <= MOST_SLOTS:
+            raise InvalidOption(f"--next is {count}; it must be from 1 to {MOST_SLOTS}.")
         if options["status"]:
             self._status(get_scheduler_status(), options["json"])
             return
@@ -38,8 +43,8 @@ class Command(SchedulerCommand):
             self._why(name, at, now, options["json"])
             return
         jobs = [get_job(options["name"])] if options["name"] else list_jobs()
-        if options["next"] is not None:
-            self._next(jobs, max(1, min(options["next"], 1000)), now, options["json"])
+        if count is not None:
+            self._next(jobs, count, now, options["json"])
         elif options["json"]:
             self.print_json([_data(job) for job in jobs])
         else:

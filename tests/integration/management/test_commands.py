@@ -1,0 +1,192 @@
+"""Commands: a user's mistake is one clear line and exit code 2, and what programs read is JSON throughout."""
+
+import json
+from datetime import datetime, timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from scheduler import Postpone
+from scheduler.health import get_scheduler_status
+from scheduler.management.commands import run_scheduler, run_task
+from scheduler.management.output import span
+from scheduler.models import Job, RunLog, Status
+from scheduler.registry import register, registry
+from scheduler.runtime.stoprequest import StopRequest
+from tests.factories import T0, at, make_engine, make_job, run_at
+from tests.integration.conftest import OnlyFile, on_file
+
+
+def command(*arguments):
+    out = StringIO()
+    call_command(*arguments, stdout=out, stderr=StringIO())
+    return out.getvalue()
+
+
+def refusal(*arguments):
+    """Return what a command says that was asked for wrongly."""
+    with pytest.raises(CommandError) as raised:
+        command(*arguments)
+    assert raised.value.returncode == 2
+    return str(raised.value)
+
+
+@pytest.fixture
+def known():
+    register("count_orders", schedule="every 1h")(lambda: 42)
+    yield registry
+    registry.remove("count_orders")
+
+
+@pytest.fixture
+def on_an_empty_file(tmp_path, settings, django_db_blocker, known):
+    settings.DATABASE_ROUTERS = [OnlyFile()]
+    with django_db_blocker.unblock(), on_file(tmp_path / "db.sqlite3"):
+        yield
+
+
+@pytest.mark.usefixtures("on_an_empty_file")
+class TestBeforeMigrate:
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["task_schedule"],
+            ["task_schedule", "--why", "count_orders", "02:00"],
+            ["run_task", "count_orders"],
+            ["run_task", "count_orders", "--enqueue"],
+            ["prune_runs"],
+        ],
+        ids=" ".join,
+    )
+    def test_a_command_says_what_to_do(self, arguments):
+        said = refusal(*arguments)
+        assert "run `python manage.py migrate`" in said
+        assert "\n" not in said
+
+    def test_health_says_the_same(self):
+        status = get_scheduler_status()
+        assert status.status == "unavailable"
+        assert "run `python manage.py migrate`" in status.problems[0]
+
+
+def test_a_database_that_does_not_answer_is_not_one_that_awaits_migrate(tmp_path, settings, django_db_blocker):
+    settings.DATABASE_ROUTERS = [OnlyFile()]
+    with django_db_blocker.unblock(), on_file(tmp_path / "no such folder" / "db.sqlite3"):
+        assert refusal("task_schedule") == "The database does not answer: unable to open database file"
+        assert get_scheduler_status().problems == ["the database does not answer: OperationalError"]
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("known")
+class TestBeforeTheFirstStart:
+    def test_a_registered_task_can_be_enqueued(self):
+        assert "waits for the scheduler" in command("run_task", "count_orders", "--enqueue")
+        assert RunLog.objects.get().job.name == "count_orders"
+
+    @pytest.mark.parametrize("words", [["count_orders"], ["--why", "count_orders", "02:00"]])
+    def test_who_asks_for_its_schedule_hears_when_there_will_be_one(self, words):
+        said = "The task 'count_orders' is registered; its job appears when the scheduler has started once."
+        assert refusal("task_schedule", *words) == said
+
+
+@pytest.mark.django_db
+class TestOptionsOutOfRange:
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["prune_runs", "--days", "800000"], "--days is 800000; it must be a whole number from 0 to 36500."),
+            (["prune_runs", "--keep", "-1"], "--keep is -1; it must be a whole number from 0 to 100000000."),
+            (["task_schedule", "--next", "0"], "--next is 0; it must be from 1 to 1000."),
+            (["task_schedule", "--next", "1001"], "--next is 1001; it must be from 1 to 1000."),
+        ],
+        ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+    )
+    def test_they_are_refused_with_the_range(self, arguments, said):
+        assert refusal(*arguments) == said
+
+
+@pytest.mark.django_db
+class TestJSON:
+    def test_instants_are_written_in_iso_8601_everywhere(self, known, engine_of_job):
+        job, text = json.loads(command("task_schedule", "--json"))[0], command("task_schedule", "--next", "1", "--json")
+        for instant in (job["next_run_at"], job["last_run_at"], json.loads(text)[0]["scheduled_for"]):
+            assert instant == datetime.fromisoformat(instant).isoformat()
+
+    def test_modules_that_failed_are_told_to_programs_too(self, known, monkeypatch):
+        monkeypatch.setitem(registry.failures, "shop.tasks", "ImportError: no reports")
+        listed = json.loads(command("list_tasks", "--json"))
+        assert listed["failed_modules"] == {"shop.tasks": "ImportError: no reports"}
+
+    def test_run_scheduler_says_each_step_in_a_line(self, monkeypatch):
+        monkeypatch.setattr(run_scheduler.startup, "claim", lambda *_: True)
+        monkeypatch.setattr(run_scheduler.local, "run", lambda by: None)
+        monkeypatch.setattr(run_scheduler.local, "stop", lambda: None)
+        monkeypatch.setattr(StopRequest, "wait", lambda self: None)
+        lines = command("run_scheduler", "--json", "--skip-checks").splitlines()
+        assert [json.loads(line) for line in lines] == [{"status": "running"}, {"status": "stopping"}]
+
+
+@pytest.fixture
+def engine_of_job():
+    """A job that ran once."""
+    job = make_job()
+    run_at(make_engine(), at(60))
+    return job
+
+
+@pytest.mark.django_db
+class TestHowARunByHandEnds:
+    """The exit code says it, and the text says why."""
+
+    def end(self, monkeypatch, **columns):
+        """Let `run_task` find a run that ended so."""
+        job = Job(name="job")
+        row = RunLog(job=job, started_at=T0, finished_at=T0 + timedelta(microseconds=68), **columns)
+        monkeypatch.setattr(run_task, "run_in_foreground", lambda *_, **__: row)
+        try:
+            return command("run_task", "job").rstrip(), 0
+        except CommandError as error:
+            return str(error), error.returncode
+
+    @pytest.mark.parametrize(
+        ("columns", "said", "code"),
+        [
+            ({"status": Status.SUCCEEDED, "result": "42"}, "job succeeded in 0 s: 42", 0),
+            ({"status": Status.POSTPONED, "reason": "no statement"}, "job postponed after 0 s: no statement", 0),
+            ({"status": Status.FAILED, "error": "KeyError"}, "job failed after 0 s\nKeyError", 1),
+            ({"status": Status.CANCELLED, "reason": "stopped"}, "job cancelled after 0 s: stopped", 1),
+            ({"status": Status.SKIPPED, "reason": "gate: no"}, "job skipped after 0 s: gate: no", 2),
+        ],
+        ids=lambda value: value["status"] if isinstance(value, dict) else "",
+    )
+    def test_by_its_status(self, monkeypatch, columns, said, code):
+        assert self.end(monkeypatch, **columns) == (said, code)
+
+
+@pytest.mark.usefixtures("file_database", "known")
+def test_a_task_that_puts_itself_off_is_no_failure():
+    def task():
+        raise Postpone("the bank has not delivered", minutes=30)
+
+    registry.remove("count_orders")
+    register("count_orders")(task)
+    said = command("run_task", "count_orders")
+    assert "postponed after" in said
+    assert "the bank has not delivered" in said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.000068, "0 s"),
+        (0.0123, "0.012 s"),
+        (1.2345, "1.23 s"),
+        (9.999, "10 s"),
+        (75, "1 min 15 s"),
+        (90_061, "1 d 1 h"),
+    ],
+)
+def test_durations_read_well(seconds, text):
+    assert span(timedelta(seconds=seconds)) == text

@@ -3,14 +3,16 @@
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from scheduler.admin.asked import whole_number
 from scheduler.admin.form import JobForm
 from scheduler.admin.policyfields import POLICY_FIELDS, initial_of_policy
 from scheduler.admin.schedulefields import SCHEDULE_FIELDS, zone_names
@@ -60,9 +62,12 @@ class JobEditorMixin(_ModelAdmin):
     ) -> Any:
         """As Django's; who may only look is shown the page of the job, and a refusal is a message."""
         if object_id and not self.has_change_permission(request) and self.has_view_permission(request):
-            if request.method != "GET":
+            if request.method not in ("GET", "HEAD"):
                 raise PermissionDenied
-            return HttpResponseRedirect(self._job_url(object_id))
+            number = whole_number(unquote(object_id))
+            if number is None:
+                raise Http404(_("There is no job {number}.").format(number=object_id))
+            return HttpResponseRedirect(self._job_url(number))
         context = {"zones": zone_names(), "preview_url": reverse(f"{self.admin_site.name}:scheduler_job_preview")}
         try:
             return super().changeform_view(request, object_id, form_url, context | (extra_context or {}))
@@ -76,8 +81,7 @@ class JobEditorMixin(_ModelAdmin):
             return HttpResponseNotAllowed(["POST"])
         if not (self.has_change_permission(request) or self.has_add_permission(request)):
             raise PermissionDenied
-        pk = request.GET.get("job", "")
-        job = Job.objects.filter(pk=pk).first() if pk.isdigit() else None
+        job = Job.objects.filter(pk=whole_number(request.GET.get("job", "")) or 0).first()
         form = self.get_form(request, job)(request.POST, instance=job)
         request.current_app = self.admin_site.name
         context = {"preview": form.preview}  # type: ignore[attr-defined]

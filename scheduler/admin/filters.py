@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from scheduler.admin.asked import whole_number
 from scheduler.admin.attention import FAILURES, overdue, stuck_jobs, with_attention
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import Job, RunLog
@@ -91,12 +92,11 @@ class JobFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """The chosen job only."""
-        chosen = request.GET.get(self.parameter_name, "")
-        if not chosen.isdigit():
-            return []
-        return [(str(job.pk), job.name) for job in Job.objects.filter(pk=chosen).only("name")]
+        chosen = whole_number(request.GET.get(self.parameter_name, ""))
+        jobs = Job.objects.filter(pk=chosen).only("name") if chosen else ()
+        return [(str(job.pk), job.name) for job in jobs]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[RunLog]) -> QuerySet[RunLog]:
         """Keep the runs of the job."""
-        chosen = self.value() or ""
-        return queryset.filter(job_id=chosen) if chosen.isdigit() else queryset
+        chosen = whole_number(self.value() or "")
+        return queryset if chosen is None else queryset.filter(job_id=chosen)

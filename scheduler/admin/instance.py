@@ -10,6 +10,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin import look
+from scheduler.admin.asked import CarefulListMixin
 from scheduler.admin.banner import notices
 from scheduler.admin.instants import instant, relative, rough
 from scheduler.clock import SYSTEM_CLOCK
@@ -22,7 +23,7 @@ else:
     _ModelAdmin = object
 
 
-class InstanceAdminMixin(_ModelAdmin):
+class InstanceAdminMixin(CarefulListMixin, _ModelAdmin):
     """The live processes. Put it before any ModelAdmin."""
 
     list_display = ("name", "health", "heartbeat", "tick", "uptime", "started", "started_by", "task_count")

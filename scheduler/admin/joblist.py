@@ -17,6 +17,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin import look
+from scheduler.admin.asked import CarefulListMixin
 from scheduler.admin.attention import FAILING, OVERDUE, STUCK, with_attention
 from scheduler.admin.banner import notices
 from scheduler.admin.context import page_context
@@ -38,7 +39,7 @@ else:
     _ModelAdmin = object
 
 
-class JobListMixin(_ModelAdmin):
+class JobListMixin(CarefulListMixin, _ModelAdmin):
     """What is on the list, and how it is found. Nothing is written while listing."""
 
     list_display = ("job_name", "job_status", "job_schedule", "last_result", "history", "next_start", "buttons")

@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
+from scheduler.admin.asked import whole_number
 from scheduler.admin.attention import with_attention
 from scheduler.admin.banner import notices
 from scheduler.admin.context import page_context
@@ -44,7 +45,7 @@ class OverviewMixin(_ModelAdmin):
 
     def _overview(self, request: HttpRequest) -> dict[str, Any]:
         now, site = SYSTEM_CLOCK.now(), self.admin_site.name
-        number = max(1, int(request.GET["page"])) if request.GET.get("page", "").isdecimal() else 1
+        number = whole_number(request.GET.get("page", "")) or 1
         first = (min(number, 10_000) - 1) * LANES
         wanted = with_attention(Job.objects.all(), now).defer("state").order_by("attention", "-last_run_at", "name")
         jobs = list(wanted[first : first + LANES + 1])

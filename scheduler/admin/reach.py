@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from scheduler.admin.asked import whole_number
 from scheduler.models import RunLog
 
 STRETCH = 100_000
@@ -61,8 +62,8 @@ class ReachFilter(admin.SimpleListFilter):
         oldest, newest = numbers.first(), numbers.last()  # two queries: SQLite reads every row for both at once
         if oldest is None or newest is None:
             return None
-        asked = self.value() or ""
-        last = min(int(asked) - 1, newest) if asked.isdecimal() and len(asked) < 20 else newest
+        before = whole_number(self.value() or "")
+        last = newest if before is None else min(before - 1, newest)
         first = max(last - STRETCH + 1, oldest)
         if first == oldest and last == newest:
             return None

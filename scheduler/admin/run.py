@@ -16,6 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin import look
+from scheduler.admin.asked import CarefulListMixin, whole_number
 from scheduler.admin.context import page_context
 from scheduler.admin.filters import JobFilter, PeriodFilter
 from scheduler.admin.instants import duration, instant, zone_of
@@ -33,7 +34,7 @@ else:
     _ModelAdmin = object
 
 
-class RunLogAdminMixin(_ModelAdmin):
+class RunLogAdminMixin(CarefulListMixin, _ModelAdmin):
     """Every run, skip and miss, newest first. Put it before any ModelAdmin."""
 
     list_display = ("number", "run_job", "run_status", "run_trigger", "slot", "took", "late", "attempt", "summary")
@@ -63,7 +64,8 @@ class RunLogAdminMixin(_ModelAdmin):
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """Newest first; of one job in the order that its index has."""
-        return ("-scheduled_for", "-attempt") if request.GET.get("job", "").isdecimal() else ("-id",)
+        one_job = whole_number(request.GET.get("job", "")) is not None
+        return ("-scheduled_for", "-attempt") if one_job else ("-id",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[RunLog]:
         """Leave the long texts in the database, and join nothing: MariaDB would sort every row there is."""
@@ -133,7 +135,7 @@ class RunLogAdminMixin(_ModelAdmin):
         """The page of a run."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        run = RunLog.objects.select_related("job").filter(pk=object_id if object_id.isdecimal() else 0).first()
+        run = RunLog.objects.select_related("job").filter(pk=whole_number(object_id) or 0).first()
         if run is None:
             raise Http404(gettext("There is no run {number}.").format(number=object_id))
         mark = stamp(request, news_of(run))

@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import ngettext
 
 from scheduler.admin import look
+from scheduler.admin.asked import whole_number
 from scheduler.admin.instants import duration, instant, zone_of
 from scheduler.models import Job, RunLog, Status, Trigger
 
@@ -88,7 +89,7 @@ def page_of_runs(job: Job, query: Any) -> RunPage:
         runs = runs.filter(status__in=(Status.FAILED, Status.TIMED_OUT, Status.LOST))
     before = _instant(query.get("before", ""))
     if before is not None:
-        attempt = int(query["attempt"]) if query.get("attempt", "").isdecimal() else 0
+        attempt = whole_number(query.get("attempt", "")) or 0
         runs = runs.filter(Q(scheduled_for__lt=before) | Q(scheduled_for=before, attempt__lt=min(attempt, 32_767)))
     found = list(runs[: PAGE + 1])
     zone = zone_of(job, settings.TIME_ZONE)

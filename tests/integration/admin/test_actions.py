@@ -59,6 +59,13 @@ def test_a_bulk_action_tells_refusals_and_does_the_rest(boss):
     assert [run.job for run in RunLog.objects.all()] == [good]
 
 
+def test_a_ticked_box_that_names_no_job_is_ignored(boss):
+    job = make_job()
+    boss.post(page("job_changelist"), {"action": "run_now", "_selected_action": [job.pk, "²", "x", "9" * 5000]})
+    assert [run.job for run in RunLog.objects.all()] == [job]
+    assert boss.post(page("job_changelist"), {"action": "run_now", "_selected_action": "x"}).status_code == 302
+
+
 def test_pausing_asks_for_reason_and_end_and_keeps_both(boss):
     job = make_job()
     assert "Reason" in text_of(boss.get(page("job_pause", job.pk)))

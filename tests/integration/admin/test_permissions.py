@@ -49,6 +49,12 @@ def test_the_editor_sends_a_viewer_to_the_page_of_the_job(viewer, job):
     assert response.url == page("job_page", job.pk)
 
 
+@pytest.mark.parametrize("number", ["abc", "²", "4711", "9" * 5000])
+def test_the_editor_of_a_job_that_is_not_there_is_not_found(viewer, number):
+    for address in (f"/admin/scheduler/job/{number}/change/", f"/admin/scheduler/job/{number}/"):
+        assert viewer.get(address, follow=True).status_code == 404
+
+
 def test_who_may_run_may_not_pause(job):
     user = User.objects.create_user("runner", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__in=["view_job", "run_job"]))

@@ -76,7 +76,15 @@ def test_the_list_of_one_job_names_it_and_keeps_to_it(boss, running):
     RunLog.objects.create(job=other, scheduled_for=SYSTEM_CLOCK.now(), status=Status.SUCCEEDED)
     response = boss.get(page("runlog_changelist"), {"job": other.pk})
     assert [run.job for run in response.context["cl"].result_list] == [other]
-    assert boss.get(page("runlog_changelist"), {"job": "x"}).status_code in (200, 302)
+
+
+@pytest.mark.parametrize("odd", ["x", "²", "9" * 30, "9" * 5000, "\x00"])
+def test_what_is_no_number_of_a_job_is_no_error(boss, running, odd):
+    assert boss.get(page("runlog_changelist"), {"job": odd}).status_code in (200, 302)
+    assert boss.post(page("job_preview") + f"?job={odd}", {"kind": "manual"}).status_code == 200
+    assert boss.get(page("job_overview"), {"page": odd}).status_code == 200
+    older = {"before": "2026-01-01T00:00:00Z", "attempt": odd}
+    assert boss.get(page("job_runs", running.job_id), older).status_code == 200
 
 
 def test_empty_lists_say_whether_nothing_ran_or_the_filter_is_too_narrow(boss):

@@ -14,12 +14,11 @@ from django.views.decorators.cache import never_cache
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
-from scheduler.engine.limits import full_groups
+from scheduler.engine.overdue import overdue
 from scheduler.engine.tables import MUST_MIGRATE, awaits_migration
 from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog
 from scheduler.runtime import foreground, local, startup
 
-OVERDUE_AFTER = timedelta(seconds=60)
 TICK_LIMIT = timedelta(seconds=60)
 
 
@@ -106,10 +105,7 @@ def _instances(now: datetime) -> list[dict[str, Any]]:
 
 
 def _jobs(now: datetime) -> dict[str, Any]:
-    paused = set(Group.objects.paused().values_list("name", flat=True))
-    full = full_groups(Engine())  # their jobs wait by design
-    late = Job.objects.overdue(now - OVERDUE_AFTER).exclude(group__in=paused | full)
-    overdue = None if EVERYTHING in paused else late.values_list("name", "next_start_at").first()
+    late = Job.objects.filter(overdue(now)).order_by("next_start_at").only("name", "next_start_at").first()
     counts = Job.objects.aggregate(
         total=Count("pk"),
         running=Count("pk", filter=Q(active_runs__gt=0)),
@@ -121,9 +117,9 @@ def _jobs(now: datetime) -> dict[str, Any]:
     return {
         **counts,
         "stuck": len(set(RunLog.objects.living().filter(stuck_at__isnull=False).values_list("job", flat=True))),
-        "everything_paused": EVERYTHING in paused,
-        "oldest_overdue": overdue[0] if overdue else None,
-        "oldest_overdue_seconds": (now - overdue[1]).total_seconds() if overdue and overdue[1] else 0.0,
+        "everything_paused": Group.objects.paused().filter(name=EVERYTHING).exists(),
+        "oldest_overdue": late.name if late else None,
+        "oldest_overdue_seconds": (now - late.next_start_at).total_seconds() if late else 0.0,
     }
 
 

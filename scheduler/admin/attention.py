@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 
-from scheduler.health import OVERDUE_AFTER
+from scheduler.engine.overdue import overdue
 from scheduler.models import UNPLANNED, Job, RunLog, Status
 
 BROKEN, STUCK, OVERDUE, FAILING, CALM = range(5)
@@ -31,8 +31,3 @@ def with_attention(jobs: QuerySet[Job], now: datetime) -> QuerySet[Any, Any]:
             output_field=IntegerField(),
         )
     )
-
-
-def overdue(now: datetime) -> Q:
-    """Jobs that should have started a minute ago."""
-    return Q(next_start_at__lt=now - OVERDUE_AFTER, next_start_at__gt=UNPLANNED, paused_at__isnull=True)

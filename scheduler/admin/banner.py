@@ -8,10 +8,11 @@ from django.db import DatabaseError, models
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from scheduler.admin.attention import overdue, stuck_jobs
+from scheduler.admin.attention import stuck_jobs
 from scheduler.admin.instants import rough, with_times
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
+from scheduler.engine.overdue import overdue
 from scheduler.models import EVERYTHING, Group, Instance, Job
 from scheduler.runtime import local, startup
 
@@ -33,7 +34,7 @@ class Notice:
 
 
 def notices(now: datetime) -> list[Notice]:
-    """Return the banner. Four small queries, whatever the number of jobs and runs."""
+    """Return the banner. A few small queries, whatever the number of jobs and runs."""
     try:
         return [*_instances(now), *_pauses(), *_jobs(now), *_clock()]
     except DatabaseError as error:
@@ -72,12 +73,13 @@ def _why(group: Group) -> str:
 
 
 def _jobs(now: datetime) -> Iterator[Notice]:
+    late = overdue(now)
     counts = Job.objects.aggregate(
         broken=models.Count("pk", filter=models.Q(broken_at__isnull=False)),
-        overdue=models.Count("pk", filter=overdue(now)),
+        overdue=models.Count("pk", filter=late),
         invalid=models.Count("pk", filter=~models.Q(problem="") & models.Q(orphaned_at__isnull=True)),
         orphaned=models.Count("pk", filter=models.Q(orphaned_at__isnull=False)),
-        oldest=models.Min("next_start_at", filter=overdue(now)),
+        oldest=models.Min("next_start_at", filter=late),
     )
     counts["stuck"] = len({row["job"] for row in stuck_jobs()})
     words = {

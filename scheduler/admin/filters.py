@@ -10,8 +10,9 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin.asked import whole_number
-from scheduler.admin.attention import FAILURES, overdue, stuck_jobs, with_attention
+from scheduler.admin.attention import CALM, FAILURES, stuck_jobs, with_attention
 from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine.overdue import overdue
 from scheduler.models import Job, RunLog
 
 MOST_CHOICES = 40
@@ -34,21 +35,22 @@ class StateFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
         """Keep the jobs in the chosen state."""
-        now = SYSTEM_CLOCK.now()
+        chosen = self.value()
+        if chosen == "attention":
+            return with_attention(queryset, SYSTEM_CLOCK.now()).filter(attention__lt=CALM)
+        if chosen == "overdue":
+            return queryset.filter(overdue(SYSTEM_CLOCK.now()))
         conditions: dict[str, Q] = {
             "running": Q(active_runs__gt=0),
             "broken": Q(broken_at__isnull=False),
             "stuck": Q(pk__in=stuck_jobs()),
-            "overdue": overdue(now),
             "failing": Q(last_status__in=FAILURES),
             "paused": Q(paused_at__isnull=False),
             "disabled": Q(enabled=False),
             "orphaned": Q(orphaned_at__isnull=False),
             "invalid": ~Q(problem="") & Q(orphaned_at__isnull=True),
         }
-        if self.value() == "attention":
-            return with_attention(queryset, now).filter(attention__lt=4)
-        return queryset.filter(conditions.get(self.value() or "", Q()))
+        return queryset.filter(conditions.get(chosen or "", Q()))
 
 
 class TaskFilter(admin.AllValuesFieldListFilter):

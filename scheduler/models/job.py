@@ -47,10 +47,6 @@ class JobQuerySet(models.QuerySet["Job"]):
         """Jobs whose planned start is not after `at`: the highest priority first, then the longest waiting."""
         return self.filter(next_start_at__lte=at).order_by("-priority", "next_start_at")
 
-    def overdue(self, since: datetime) -> Self:
-        """Jobs that should have started before `since` and have not."""
-        return self.filter(next_start_at__lt=since, next_start_at__gt=UNPLANNED).order_by("next_start_at")
-
     def get_by_natural_key(self, name: str) -> "Job":
         """Return the job of this name (fixtures, serialisation)."""
         return self.get(name=name)

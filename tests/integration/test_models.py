@@ -175,7 +175,6 @@ def test_jobs_and_runs_are_found_by_adjective():
     Job.objects.filter(pk=broken.pk).update(broken_at=T0, next_start_at=None)
     assert list(Job.objects.active()) == [busy]
     assert list(Job.objects.broken()) == [broken]
-    assert list(Job.objects.overdue(at(61))) == [late]
     assert list(Job.objects.due(at(60))) == [late]
     pending = RunLog.objects.create(job=busy, scheduled_for=T0, due_at=at(5))
     running = RunLog.objects.create(job=busy, scheduled_for=at(1), due_at=at(1), status=Status.RUNNING)

@@ -5,6 +5,8 @@ import pytest
 from django.db import connection
 
 from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine.control import pause_all, pause_group
+from scheduler.health import get_scheduler_status
 from scheduler.models import UNPLANNED, Instance, Job, RunLog, Status
 from scheduler.schedules import Cron, Every
 from tests.factories import make_job
@@ -149,6 +151,42 @@ def test_the_banner_counts_broken_and_overdue_jobs_and_links_to_them(boss):
     assert "1 broken job" in text_of(response)
     assert "1 overdue job (the oldest by 2 h)" in text_of(response)
     assert '?state=broken"' in response.rendered_content
+
+
+def pause_night(settings) -> None:
+    pause_group("night")
+
+
+def pause_everything(settings) -> None:
+    pause_all()
+
+
+def fill_night(settings) -> None:
+    settings.SCHEDULER_GROUPS = {"night": 1}
+    now = SYSTEM_CLOCK.now()
+    busy = make_job("busy", columns={"group": "night", "active_runs": 1, "next_start_at": None})
+    add_run(busy, Status.RUNNING, due_at=now, finished_at=None)
+
+
+@pytest.mark.parametrize("hold", [pause_night, pause_everything, fill_night])
+def test_what_its_group_or_a_pause_of_everything_holds_is_overdue_nowhere(boss, settings, hold):
+    late = make_job("late", columns={"group": "night", "next_start_at": SYSTEM_CLOCK.now() - 2 * HOUR})
+    assert names(boss.get(page("job_changelist"), {"state": "overdue"})) == ["late"]
+    hold(settings)
+    response = boss.get(page("job_changelist"))
+    assert "overdue job" not in text_of(response)
+    assert "⚠</span> overdue" not in row_of(response, late.name)
+    assert names(boss.get(page("job_changelist"), {"state": "overdue"})) == []
+    assert names(boss.get(page("job_changelist"), {"state": "attention"})) == []
+    assert get_scheduler_status().jobs["oldest_overdue"] is None
+
+
+def test_a_pause_of_one_group_hides_no_other_overdue_job(boss):
+    make_job("late", columns={"group": "day", "next_start_at": SYSTEM_CLOCK.now() - 2 * HOUR})
+    pause_group("night")
+    assert names(boss.get(page("job_changelist"), {"state": "overdue"})) == ["late"]
+    assert "1 overdue job (the oldest by 2 h)" in text_of(boss.get(page("job_changelist")))
+    assert get_scheduler_status().jobs["oldest_overdue"] == "late"
 
 
 def test_listing_writes_nothing(boss, django_assert_num_queries):

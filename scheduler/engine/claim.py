@@ -187,14 +187,15 @@ def _take(engine: Engine, run: RunLog, now: datetime, limits: Limits) -> bool:
     if isinstance(job.policy, Unreadable):
         run.due_at = now + UNTIL_READABLE
         return True
-    if run.trigger in COUNTED and not may_run(job):
+    start_at = max(now, run.due_at or now)
+    if run.trigger in COUNTED and not may_run(job, at=start_at):
         run.status, run.due_at, run.finished_at = Status.CANCELLED, None, now
         run.reason = f"the job is {job.job_state}"
         job.cancellations += 1
         return True
     if not (_is_free(job) and limits.admits_attempt(job, run)):
         return False
-    start(engine, job, run, max(now, run.due_at or now))  # beside the plan, which stays as it is
+    start(engine, job, run, start_at)  # beside the plan, which stays as it is
     return True
 
 

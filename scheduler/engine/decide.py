@@ -86,10 +86,15 @@ def step_over(engine: Engine, job: Job, now: datetime, limits: Limits) -> Decisi
     return Decision(job)
 
 
-def may_run(job: Job) -> bool:
-    """Return whether the schedule of a job may start it: enabled, not stopped by anybody, or due for its probe."""
+def may_run(job: Job, *, at: datetime | None = None) -> bool:
+    """Return whether the schedule of a job may start it: enabled, not stopped by anybody, or due for its probe.
+
+    A pause that is over by `at` stops it no longer, though nobody may have ended it yet.
+    """
     probing = job.broken_at and policy_of(job).breaker_probe_after
-    return job.enabled and not (job.paused_at or job.orphaned_at or (job.broken_at and not probing))
+    is_over = at is not None and job.paused_until is not None and job.paused_until <= at
+    paused = job.paused_at and not is_over
+    return job.enabled and not (paused or job.orphaned_at or (job.broken_at and not probing))
 
 
 def _set_aside(engine: Engine, job: Job, now: datetime) -> None:

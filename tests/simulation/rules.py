@@ -81,12 +81,14 @@ def nothing_starts_after_a_stop(watcher: "Watcher", change: "Change") -> None:
     claimed = [run for run in change.begun if run.trigger not in (Trigger.MANUAL, Trigger.BACKFILL)]
     if not claimed:
         return
-    paused = read_pauses(change.event.now)
+    paused_groups = read_pauses(change.event.now)
     for run in claimed:
         job = change.jobs_before[run.job_id]
         probing = job.broken_at and "breaker_probe_after" in watcher.spec(job).options
-        stopped = not job.enabled or job.paused_at or job.orphaned_at or (job.broken_at and not probing)
-        if stopped or paused & {"", job.group}:
+        is_over = job.paused_until and run.started_at and job.paused_until <= run.started_at
+        paused = job.paused_at and not is_over
+        stopped = not job.enabled or paused or job.orphaned_at or (job.broken_at and not probing)
+        if stopped or paused_groups & {"", job.group}:
             raise Violation(f"I13: run {run.pk} of {job.name} was claimed although it, or its group, is stopped")
 
 

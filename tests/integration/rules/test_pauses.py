@@ -21,7 +21,7 @@ from scheduler.engine.control import (
 from scheduler.engine.explain import Verdict, explain_slot
 from scheduler.models import Group, Job
 from scheduler.schedules import Cron, Every
-from tests.factories import at, claim_at, make_engine, make_job, tick_at
+from tests.factories import at, claim_at, claim_one, finish, make_engine, make_job, tick_at
 from tests.integration.rules.play import lines, seconds_of
 
 pytestmark = pytest.mark.django_db
@@ -216,6 +216,35 @@ def test_a_run_over_the_end_of_a_pause_leaves_no_slots_of_the_paused_time_behind
     assert slots(play, 1300) == []
     assert slots(play, 1800) == [1800]
     assert lines(job) == ["60 succeeded", "1800 running"]
+
+
+@pytest.mark.parametrize(("until", "looked_at"), [(64, 70), (66, 66), (65.9, 65.8)])
+def test_a_retry_that_starts_after_the_end_of_a_pause_is_not_cancelled_I11(play, until, looked_at):
+    """Promised attempts are looked at before jobs, so nobody has ended the pause yet."""
+    job = make_failed_at_60()
+    play.to(62)
+    pause_job("job", until=at(until))
+    (retry,) = claim_at(play.engine, at(looked_at), ahead=0.25).runs
+    assert (retry.run.attempt, retry.start_at) == (2, at(max(66, looked_at)))
+    finish(play.engine, retry, retry.start_at)
+    play.tick(80)
+    job.refresh_from_db()
+    assert (job.paused_at, job.next_run_at) == (None, at(120))
+
+
+def test_a_retry_that_is_due_in_a_pause_is_cancelled_I13(play):
+    job = make_failed_at_60()
+    play.to(62)
+    pause_job("job", until=at(66.1))
+    assert claim_at(play.engine, at(65.9), ahead=0.25).runs == []
+    assert lines(job) == ["60 failed", "60#2 cancelled"]
+
+
+def make_failed_at_60():
+    job = make_job(retries=1, backoff=[5])
+    engine = make_engine()
+    finish(engine, claim_one(engine, at(60)), at(61), "failed")
+    return job
 
 
 class TestJustBeforeTheEnd:

@@ -11,8 +11,12 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
+from scheduler.conf import conf
+
 END_BY_THEMSELVES = frozenset({"uwsgi", "mod_wsgi"})
 """Servers that keep Python away from signals, and leave through `atexit`."""
+AFTER_THE_RUNS = 10.0
+"""Seconds beyond SCHEDULER_SHUTDOWN_SECONDS until a stop is given up: the main thread may hold a lock it needs."""
 
 
 def prepare(stop: Callable[[], None], server: str, frames: Sequence[FrameType]) -> None:
@@ -50,7 +54,9 @@ def _join_shutdown(server: Any, stop: Callable[[], None]) -> None:
 def _stop_and_end(number: int, stop: Callable[[], None]) -> None:
     """Stop in a thread, since the main thread may be anywhere, then end as the signal would have ended the process."""
     signal.signal(number, signal.SIG_DFL)  # a second signal ends at once
-    stopping = threading.Thread(target=stop, name="scheduler-stop")
-    stopping.start()
-    stopping.join()
-    os.kill(os.getpid(), number)
+    stopping = threading.Thread(target=stop, name="scheduler-stop", daemon=True)
+    try:
+        stopping.start()
+        stopping.join(conf.SHUTDOWN_SECONDS + AFTER_THE_RUNS)
+    finally:
+        os.kill(os.getpid(), number)

@@ -23,7 +23,7 @@ from scheduler.runtime.housekeeper import Housekeeper
 from scheduler.runtime.member import Member
 from scheduler.runtime.monitor import Monitor
 from scheduler.runtime.recorder import GATHER_SECONDS, Recorder
-from scheduler.runtime.service import LONGEST_WAIT, Service
+from scheduler.runtime.service import LONGEST_WAIT, Service, drop_connections
 from scheduler.runtime.watchdog import Watchdog
 from scheduler.signals import jobs_changed, runs_asked_to_stop
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("scheduler")
 
 LAST_WRITES = 5.0
+"""Seconds that the database has for what is written when the runs have ended, or had their time."""
+LAST_STEPS = 1.0
+"""Seconds that threads have to end, of which none has anything to wait for any more."""
 
 
 class Runner:
@@ -62,12 +65,14 @@ class Runner:
         self.monitoring = Service("monitor", Monitor(self.engine, self.executor, self.clock).step, clock)
         self.keeping = Service("housekeeper", Housekeeper(self.engine, self.member, self.clock).step, clock)
         helping = [self.recording, self.beating, self.monitoring, self.keeping]
-        if self.locks is not None:
-            helping.append(Service("locks", self.locks.step, clock))
+        self.locking = None if self.locks is None else Service("locks", self.locks.step, clock)
+        if self.locking is not None:
+            helping.append(self.locking)
         self.watchdog = Watchdog([*helping, self.dispatching], clock)
-        self.watching = Service("watchdog", self.watchdog.step, clock)
+        self.watching = Service("watchdog", self._watch, clock)
         self.services = [*self.watchdog.services, self.watching]
         self.stopping = False
+        self._runs_end_by = float("inf")
         self.dispatcher.stop_when(lambda: self.stopping)
         self.dispatcher.adopt_unless(self.recorder.unwritten)
 
@@ -84,20 +89,19 @@ class Runner:
     def stop(self, seconds: float | None = None) -> None:
         """Stop claiming at once, wait at most `seconds` for living runs, and leave nothing held. Idempotent.
 
-        Runs that did not start are given back; runs that did not end are closed as lost, for others to take over.
+        Runs that did not start are given back; runs that did not end are closed as lost, for others to take over. A
+        database that does not answer holds this up for a few seconds at most.
         """
         if self.stopping:
             return
+        self._runs_end_by = self.clock.monotonic() + (conf.SHUTDOWN_SECONDS if seconds is None else seconds)
         self.stopping = True
-        self.watching.stop()
         self.dispatching.stop()
         self.executor.request_stop()
         jobs_changed.disconnect(dispatch_uid=id(self))
         runs_asked_to_stop.disconnect(dispatch_uid=id(self))
-        self._finish_what_lives(conf.SHUTDOWN_SECONDS if seconds is None else seconds)
+        self._have_it_leave()
         self._end_threads()
-        if self.locks is not None:
-            self.locks.close()
         self.executor.close()
         logs.uninstall()
 
@@ -110,34 +114,78 @@ class Runner:
 
         return slot_locks(self.engine, self.clock)
 
-    def _finish_what_lives(self, seconds: float) -> None:
-        deadline = self.clock.monotonic() + seconds
-        self.dispatching.join(seconds)
-        try:
-            if unstarted := self.executor.withdraw():
-                release_runs(self.engine, unstarted)
-            self.executor.wait_until_idle(deadline - self.clock.monotonic())
-            self.recording.stop()
-            self.recording.join(LAST_WRITES)
-            self._write_everything()
-            held = RunLog.objects.using(self.engine.using).living().filter(instance_id=self.engine.instance_id)
-            close_as_lost(self.engine, list(held), self.clock.now(), "its process was stopped", blameless=True)
-            self.member.leave()
-        except Exception:
-            logger.exception("The scheduler could not leave cleanly; others will rescue its runs")
+    def _watch(self) -> float:
+        """Watch over the services; at the end, leave."""
+        if not self.stopping:
+            return self.watchdog.step()
+        self.watching.stop()
+        self._leave()
+        return 0.0
+
+    def _have_it_leave(self) -> None:
+        """Have the watchdog's thread leave, and wait for it no longer than allowed: a database may never answer.
+
+        That thread has no connection yet which could be stale or in use, and it lives already: while the interpreter
+        shuts down, none can be started.
+        """
+        if self.watching.is_alive():
+            self.watching.wake()
+            self.watching.join(self._seconds_for_runs() + LAST_WRITES)
+        else:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Do what is to be done last, each step whatever became of the one before it."""
+        drop_connections()
+        for step in (self._give_back, self._wait_for_runs, self._write_ends, self._close_and_go, self._release_locks):
+            try:
+                step()
+            except Exception as error:
+                drop_connections()
+                with suppress(Exception):  # a logging handler that fails must not end this
+                    self._say_left_to_others(error)
+
+    def _give_back(self) -> None:
+        self.dispatching.join(self._seconds_for_runs())  # it may be about to hand over what it has just claimed
+        if unstarted := self.executor.withdraw():
+            release_runs(self.engine, unstarted)
+
+    def _wait_for_runs(self) -> None:
+        self.executor.wait_until_idle(self._seconds_for_runs())
+
+    def _write_ends(self) -> None:
+        self.recording.stop()
+        self.recording.join(LAST_WRITES / 2)
+        self.recorder.take_over()
+        while self.recorder.write():
+            pass
+
+    def _close_and_go(self) -> None:
+        """Leave only when nothing is held: whoever stays and is silent is found dead, and its runs with it."""
+        held = RunLog.objects.using(self.engine.using).living().filter(instance_id=self.engine.instance_id)
+        close_as_lost(self.engine, list(held), self.clock.now(), "its process was stopped", blameless=True)
+        self.member.leave()
+
+    def _release_locks(self) -> None:
+        if self.locks is not None and self.locking is not None:
+            self.locking.stop()
+            self.locking.join(LAST_STEPS)
+            self.locks.close()
+
+    def _seconds_for_runs(self) -> float:
+        return max(0.0, self._runs_end_by - self.clock.monotonic())
+
+    def _say_left_to_others(self, error: Exception) -> None:
+        logger.error("The scheduler could not leave cleanly; others will rescue its runs", exc_info=error)
 
     def _end_threads(self) -> None:
         """Wait for each: one that is at a database while the interpreter shuts down can abort the process."""
-        deadline = self.clock.monotonic() + LAST_WRITES
+        now = self.clock.monotonic()
+        deadline = max(min(now, self._runs_end_by) + LAST_WRITES, now + LAST_STEPS)
         for service in self.services:
             service.stop()
         for service in self.services:
             service.join(deadline - self.clock.monotonic())
-
-    def _write_everything(self) -> None:
-        self.recorder.take_over()
-        while self.recorder.write():
-            pass
 
     def _done(self, claimed: Claimed, outcome: Outcome) -> None:
         self.recorder.put(claimed, outcome)

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import cast
 
 from django.db import Error as DatabaseError
 from django.db import connections
@@ -21,6 +22,7 @@ JOIN_LOOK = 0.05
 
 class _Thread(threading.Thread):
     replaced = False
+    at_its_end = False
 
 
 def was_replaced() -> bool:
@@ -78,13 +80,16 @@ class Service:
 
     def join(self, seconds: float) -> bool:
         """Wait for the thread to end; False when it did not."""
-        deadline = self._clock.monotonic() + seconds
+        thread, deadline = self._thread, self._clock.monotonic() + seconds
+        if thread is None or thread.ident is None or thread is threading.current_thread():
+            return True
         with self._changed:
-            while self.is_alive() and self._thread is not threading.current_thread():
+            while thread.is_alive() and not thread.at_its_end:
                 left = deadline - self._clock.monotonic()
                 if left <= 0:
                     return False
                 self._clock.wait(self._changed, min(left, JOIN_LOOK))
+        thread.join()  # a moment, and none at all if it had died
         return True
 
     def is_alive(self) -> bool:
@@ -96,12 +101,14 @@ class Service:
         return self._clock.monotonic() - self.beat
 
     def _run(self) -> None:
+        thread = cast(_Thread, threading.current_thread())
         try:
             while self._goes_on():
                 self._wait(self._guarded_step())
         finally:
             connections.close_all()
             with self._changed:
+                thread.at_its_end = True
                 self._changed.notify_all()
 
     def _goes_on(self) -> bool:
@@ -119,7 +126,7 @@ class Service:
         self.errors += 1
         self.last_error = f"{type(error).__name__}: {error}"
         if isinstance(error, DatabaseError):
-            _drop_connections()
+            drop_connections()
         wait = RETRY_SECONDS[min(self._errors_in_a_row, len(RETRY_SECONDS) - 1)]
         self._errors_in_a_row += 1
         now = self._clock.monotonic()
@@ -156,7 +163,8 @@ class Service:
                 self.beat = self._clock.monotonic()
 
 
-def _drop_connections() -> None:
+def drop_connections() -> None:
+    """Close the connections of this thread, but for those inside a transaction, which belong to somebody else."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             with suppress(DatabaseError):  # it may be closed already

@@ -14,6 +14,7 @@ from scheduler.context import current_run
 from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.registry import Registry, register
 from scheduler.runtime import recorder, watchdog
+from scheduler.runtime import runner as runner_module
 from scheduler.runtime.runner import Runner
 from scheduler.schedules import Every, Once
 from scheduler.signals import run_finished
@@ -95,9 +96,38 @@ def test_a_stop_waits_for_a_watchdog_in_the_middle_of_its_look_I18(tasks):
         return 60.0
 
     with running(tasks) as runner:
-        runner.watching._step = slow_look
+        runner.watchdog.step = slow_look
         runner.watching.wake()
         assert looking.wait(PATIENCE)
+
+
+def test_a_stop_does_not_need_the_connection_of_whoever_calls_it_I18(tasks, ended):
+    """At exit it is the main thread's, idle for long: a server or a firewall may have dropped it."""
+    register("job", schedule=soon(), into=tasks)(lambda: None)
+    runner = Runner("test", tasks=tasks)
+    runner.start()
+    ended.wait(1)
+    connections[FILE_ALIAS].ensure_connection()
+    connections[FILE_ALIAS].connection.close()
+    runner.stop(PATIENCE)
+    connections[FILE_ALIAS].close()
+    assert nothing_is_held()
+
+
+def test_a_stop_is_bounded_however_long_the_database_takes_R2(tasks, ended, monkeypatch):
+    monkeypatch.setattr(runner_module, "LAST_WRITES", 0.3)
+    register("job", schedule=soon(), into=tasks)(lambda: None)
+    runner = Runner("test", tasks=tasks)
+    real, answers = runner.member.leave, threading.Event()
+    runner.member.leave = lambda: answers.wait(PATIENCE) and real()
+    runner.start()
+    ended.wait(1)
+    before = SYSTEM_CLOCK.monotonic()
+    runner.stop(0.2)
+    assert SYSTEM_CLOCK.monotonic() - before < 3
+    answers.set()
+    runner.watching.join(PATIENCE)
+    assert nothing_is_held(), "an answer that comes later is heeded all the same"
 
 
 def test_a_stop_waits_for_an_async_task_that_takes_its_time_to_be_cancelled_I18(tasks):

@@ -4,11 +4,13 @@ import asyncio
 import threading
 
 import pytest
+from django.db import OperationalError
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.registry import register
-from scheduler.runtime import recorder
+from scheduler.runtime import recorder, runner
+from scheduler.schedules import Every
 from tests.factories import T0, at, ledger, make_job
 from tests.integration.rules.process import PATIENCE, FlowingClock, real_monotonic, until
 
@@ -82,6 +84,47 @@ def test_an_end_that_hangs_in_the_database_is_written_by_the_stop_and_not_lost_R
     process.runner.recorder.write()
     run.refresh_from_db()
     assert (run.status, run.result, RunLog.objects.count()) == (Status.SUCCEEDED, "let go", 1)
+
+
+def fails(*_, **__):
+    raise OperationalError("server closed the connection")
+
+
+@pytest.fixture
+def claimed_ahead(start, settings):
+    """A process with one run that goes on, and one that waits for its start."""
+    settings.SCHEDULER_CLAIM_AHEAD = 5.0
+    process = start(clock=FlowingClock(T0))
+    process.task = process.hold()
+    process.start_one(process.task)
+    make_job("ahead", Every(minutes=2))
+    process.dispatch()
+    process.dispatch(at(117))
+    assert RunLog.objects.living().count() == 2
+    return process
+
+
+def test_what_cannot_be_given_back_keeps_nobody_from_waiting_for_runs_and_leaving_I18(claimed_ahead, monkeypatch):
+    monkeypatch.setattr(runner, "release_runs", fails)
+    threading.Timer(0.1, claimed_ahead.task.let_go.set).start()
+    stop(claimed_ahead, PATIENCE)
+    assert RunLog.objects.get(job__name="job", attempt=1).status == Status.SUCCEEDED
+    assert RunLog.objects.get(job__name="ahead", attempt=1).status == Status.LOST
+
+
+def test_an_end_that_cannot_be_written_is_left_to_others_at_once_I18(claimed_ahead, monkeypatch):
+    monkeypatch.setattr(recorder, "finish_runs", fails)
+    threading.Timer(0.1, claimed_ahead.task.let_go.set).start()
+    stop(claimed_ahead, PATIENCE)
+    assert RunLog.objects.get(job__name="job", attempt=1).status == Status.LOST
+
+
+def test_whoever_cannot_close_its_runs_stays_to_be_found_dead_I7(claimed_ahead, monkeypatch):
+    """Runs of an instance that has left nothing behind would be noticed by nobody."""
+    monkeypatch.setattr(runner, "close_as_lost", fails)
+    claimed_ahead.runner.stop(0.0)
+    assert Instance.objects.exists()
+    assert RunLog.objects.living().exists()
 
 
 def test_a_stop_waits_no_longer_than_it_must_R2(start):

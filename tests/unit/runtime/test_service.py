@@ -142,7 +142,7 @@ def hanging():
     step.let_go.set()
     step.may_pass.set()
     step.service.stop()
-    step.service.join(10)
+    assert step.service.join(10)
 
 
 def test_a_thread_that_comes_back_after_it_was_replaced_ends_and_takes_no_wake_up_with_it_N1(hanging):
@@ -199,4 +199,5 @@ def test_a_thread_that_was_replaced_gives_no_sign_of_life_for_its_service_N1():
     assert service.age() == 100
     service.stop()
     gates[1].set()
-    assert service.join(10)
+    threads[1].join(10)
+    assert service.join(0), "it has ended, so there is nothing to wait for"

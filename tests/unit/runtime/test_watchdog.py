@@ -81,7 +81,7 @@ def locked():
     services.let_go.set()
     for service in services.services:
         service.stop()
-        service.join(10)
+        service._thread.join(10)
 
 
 def test_while_everything_hangs_each_service_has_one_thread_more_and_the_alarm_is_raised_once_N1(locked, caplog):

@@ -3,6 +3,8 @@
 `job` is a `Job`, `run` a `RunLog`; both are as the sender left them and must be treated as read-only.
 """
 
+import os
+import threading
 from functools import partial
 from typing import Any
 
@@ -38,3 +40,13 @@ jobs_changed = Signal()
 def after_commit(signal: Signal, sender: Any, *, using: str | None, **values: Any) -> None:
     """Send a signal once the transaction of the caller has committed, never when it is rolled back."""
     transaction.on_commit(partial(signal.send_robust, sender, **values), using=using, robust=True)
+
+
+def _renew_locks() -> None:
+    """In a forked child: a thread of its parent may have been sending, and holds a lock that nobody opens there."""
+    for signal in globals().values():
+        if isinstance(signal, Signal):
+            signal.lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)

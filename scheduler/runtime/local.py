@@ -18,7 +18,7 @@ _will_stop = False
 
 def current() -> "Runner | None":
     """Return the runner of this process, None when it runs none."""
-    return _runner if _runner is not None and _runner.process.pid == os.getpid() else None
+    return _runner if _runner is not None and _runner.is_here() else None
 
 
 def start() -> None:

@@ -1,6 +1,7 @@
 """Runner: the scheduler of one process, its parts wired together, started and stopped as one."""
 
 import logging
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -79,8 +80,7 @@ class Runner:
     def start(self) -> None:
         """Start every thread. Needs no database: the dispatcher waits for it."""
         logs.install()
-        jobs_changed.connect(self._wake, weak=False, dispatch_uid=id(self))
-        runs_asked_to_stop.connect(self._stop_runs, weak=False, dispatch_uid=id(self))
+        self._listen()
         for service in self.watchdog.services:
             with suppress(RuntimeError):  # no more threads to be had: the watchdog tries again
                 service.start()
@@ -108,6 +108,14 @@ class Runner:
     def is_running(self) -> bool:
         """Return whether the runner was started and not stopped."""
         return not self.stopping and self.dispatching.is_alive()
+
+    def is_here(self) -> bool:
+        """Return whether this is its process: a forked child has a copy, whose locks the parent may hold for ever."""
+        return self.process.pid == os.getpid()
+
+    def _listen(self) -> None:
+        jobs_changed.connect(self._wake, weak=False, dispatch_uid=id(self))
+        runs_asked_to_stop.connect(self._stop_runs, weak=False, dispatch_uid=id(self))
 
     def _slot_locks(self) -> "SlotLocks":
         from scheduler.runtime.locking import slot_locks  # most projects need none of it
@@ -210,7 +218,9 @@ class Runner:
             self.dispatching.wake()
 
     def _stop_runs(self, run_ids: list[int], **_: object) -> None:
-        self.executor.stop_runs(run_ids, "cancelled")
+        if self.is_here():
+            self.executor.stop_runs(run_ids, "cancelled")
 
     def _wake(self, sender: object, **_: object) -> None:
-        self.dispatching.wake()
+        if self.is_here():
+            self.dispatching.wake()

@@ -112,8 +112,7 @@ class _OneRun:
         self._executor.wait_until_idle(conf.SHUTDOWN_SECONDS)
         self._recording.stop()
         self._recording.join(LAST_STEPS)
-        while self._recorder.write():
-            pass
+        self._recorder.write_all()
         held = RunLog.objects.using(self.engine.using).living().filter(instance_id=self.engine.instance_id)
         announce.settled(close_as_lost(self.engine, list(held), self._clock.now(), why, blameless=True))
 

@@ -79,15 +79,17 @@ class Recorder:
                 self._settled(settled)
         return len(batch.ends)
 
-    def take_over(self) -> None:
-        """Take back what is being written by threads that hang: what they have written by then is seen, and told once.
+    def write_all(self) -> None:
+        """Write everything, at the end of the process, when nobody waits any longer for threads that hang.
 
-        For the end of the process, when nobody waits for them any longer.
+        What they are writing is taken back and written once more: what has been written by then is seen, and told once.
         """
         with self._lock:
             for batch in self._in_flight:
                 self._tried.extend(batch.ends)
             self._in_flight.clear()
+        while self.write():
+            pass
 
     def _all(self) -> list[Finished]:
         return [*(end for batch in self._in_flight for end in batch.ends), *self._tried, *self._ends.copy()]

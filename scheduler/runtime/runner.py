@@ -164,9 +164,7 @@ class Runner:
     def _write_ends(self) -> None:
         self.recording.stop()
         self.recording.join(LAST_WRITES / 2)
-        self.recorder.take_over()
-        while self.recorder.write():
-            pass
+        self.recorder.write_all()
 
     def _close_and_go(self) -> None:
         """Leave only when nothing is held: whoever stays and is silent is found dead, and its runs with it."""

@@ -28,6 +28,11 @@ def checked_name(name: object) -> str:
     return name
 
 
+def is_name(name: object) -> bool:
+    """Whether there may be something of this name, so that a database can be asked for it."""
+    return isinstance(name, str) and is_storable(name)
+
+
 def checked_group(group: object) -> str:
     """Return the name of a group; empty: none."""
     return checked_text("group", group, longest=GROUP_LENGTH)

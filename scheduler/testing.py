@@ -19,6 +19,7 @@ from scheduler.engine.claim import Claims, claim_due, claim_waiting
 from scheduler.engine.finish import Finished, Outcome, finish_runs
 from scheduler.engine.presence import Process, join, leave
 from scheduler.engine.sync import sync
+from scheduler.exceptions import InvalidOption
 from scheduler.executors.inline import InlineExecutor
 from scheduler.models import UNPLANNED, Job, RunLog, Status
 from scheduler.models.fields import InstantField
@@ -197,6 +198,8 @@ def assert_next_run(job: str, at: datetime | None) -> None:
 
 
 def _selected(tasks: Registry, names: Collection[str]) -> Registry:
+    if isinstance(names, str):
+        raise InvalidOption(f"only is {names!r}; it must be a list of names: write [{names!r}].")
     chosen = Registry()
     for name in names:
         chosen.add(tasks.get(name))

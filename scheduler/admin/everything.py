@@ -1,5 +1,6 @@
 """Stop everything, or a group, and the way back."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -11,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from scheduler.admin.context import page_context
 from scheduler.admin.pauseform import PauseForm, pause_words
+from scheduler.arguments import is_name
 from scheduler.engine import control
 from scheduler.models import EVERYTHING, Group, Job
 
@@ -34,7 +36,8 @@ class EverythingMixin(_ModelAdmin):
             context = page_context(self, request, title, form=form, group=name, next=self._list(), back=self._list())
             return TemplateResponse(request, "admin/scheduler/job/pause.html", context)
         until, reason = form.cleaned_data["ends_at"], form.cleaned_data["reason"]
-        group = control.pause_group(name, until=until, reason=reason, actor=request.user.get_username())
+        pause = control.pause_all if name == EVERYTHING else partial(control.pause_group, name)
+        group = pause(until=until, reason=reason, actor=request.user.get_username())
         self._tell(request, group, pause_words(form))
         return HttpResponseRedirect(self._list())
 
@@ -46,7 +49,7 @@ class EverythingMixin(_ModelAdmin):
         if not _is_known(name):
             return self._nothing_done(request, name)
         group = Group.objects.filter(name=name).first()
-        if group is not None and control.resume_group(group.name):
+        if group is not None and (control.resume_all() if name == EVERYTHING else control.resume_group(name)):
             self._tell(request, group, _("Resumed."))
         return HttpResponseRedirect(self._list())
 
@@ -75,6 +78,6 @@ def _is_known(name: str) -> bool:
     """Return whether there is such a group: everything always is."""
     if name == EVERYTHING:
         return True
-    if "\0" in name:  # which PostgreSQL refuses in any text
+    if not is_name(name):
         return False
     return Job.objects.filter(group=name).exists() or Group.objects.filter(name=name).exists()

@@ -1,5 +1,6 @@
 """The form of a job: what people may decide, checked before anything is saved."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -10,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from scheduler.admin.policyfields import PolicyFields, clean_policy, initial_of_policy
 from scheduler.admin.preview import Preview, preview_of
 from scheduler.admin.schedulefields import OFF, SCHEDULE_FIELDS, ScheduleFields, field_of, initial_of, schedule_data
-from scheduler.arguments import checked_priority
+from scheduler.arguments import checked_kwargs, checked_name, checked_priority
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.control import checked_schedule
 from scheduler.engine.control.definition import ask_gate
@@ -58,17 +59,18 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
 
     def clean_kwargs(self) -> Any:
         """Return the keyword arguments, which must be an object."""
-        kwargs = self.cleaned_data["kwargs"]
-        if not isinstance(kwargs or {}, dict):
+        kwargs = self.cleaned_data["kwargs"] or {}
+        if not isinstance(kwargs, dict):
             raise ValidationError(_("Write a JSON object."))
-        return kwargs or {}
+        return _passed(checked_kwargs, kwargs)
 
-    def clean_priority(self) -> int:
+    def clean_name(self) -> Any:
+        """Return the name, if a job may have it."""
+        return _passed(checked_name, self.cleaned_data["name"])
+
+    def clean_priority(self) -> Any:
         """Return the priority, if it is one."""
-        try:
-            return checked_priority(self.cleaned_data["priority"])
-        except ConfigurationError as error:
-            raise ValidationError(str(error)) from error
+        return _passed(checked_priority, self.cleaned_data["priority"])
 
     def clean(self) -> dict[str, Any]:
         """Put the schedule together, and ask the gate of a job that is being enabled."""
@@ -123,3 +125,11 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
             return preview_of(schedule, now, anchor=self.instance.anchor_at)
         errors = [str(error) for name in SCHEDULE_FIELDS for error in self.errors.get(name, [])]
         return Preview(errors=errors)
+
+
+def _passed(check: Callable[[Any], Any], value: Any) -> Any:
+    """Return what a check makes of a value; its refusal is an error of the form."""
+    try:
+        return check(value)
+    except ConfigurationError as error:
+        raise ValidationError(str(error)) from error

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from scheduler.arguments import checked_instant, optional_instant
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine import answer_ledger, answer_plan, answer_state
 from scheduler.engine.control import get_job
@@ -13,7 +14,7 @@ from scheduler.engine.explanation import Explanation, Finding, Question, Verdict
 from scheduler.engine.moments import parse_moment, said, shifted
 from scheduler.exceptions import InvalidOption
 from scheduler.models import Job
-from scheduler.schedules.base import as_utc, naive_utc
+from scheduler.schedules.base import NO_TIME, naive_utc
 from scheduler.schedules.wall_schedule import WallSchedule
 from scheduler.schedules.wallclock import changes_between, zone_of
 
@@ -50,16 +51,16 @@ def explain_slot(
     for full minutes, else a second. There is no record of past pauses, resets and edits of a job: where the ledger
     cannot know, the sentence says what is known. Raises UnknownJob, and InvalidOption for a naive `at`.
     """
-    if at.utcoffset() is None:
-        raise InvalidOption("at has no time zone; pass an aware datetime.")
-    at = as_utc(at)
+    at = checked_instant("at", at)
     if tolerance is None:
         tolerance = SECOND if at.second or at.microsecond else MINUTE
+    elif not isinstance(tolerance, timedelta) or tolerance <= NO_TIME:
+        raise InvalidOption(f"tolerance is {tolerance!r}; it must be a timedelta longer than zero.")
     evidence = Evidence(
-        job=get_job(job) if isinstance(job, str) else job,
+        job=job if isinstance(job, Job) else get_job(job),
         at=at,
         until=shifted(at, tolerance),
-        now=now or SYSTEM_CLOCK.now(),
+        now=optional_instant("now", now) or SYSTEM_CLOCK.now(),
     )
     found = (question(evidence) for question in QUESTIONS)
     return _explanation(evidence, next(finding for finding in found if finding is not None))

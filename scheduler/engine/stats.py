@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import Count, QuerySet, Sum
 
+from scheduler.arguments import checked_instant, checked_whole, is_name, optional_instant
 from scheduler.engine.base import Engine
 from scheduler.engine.control import get_job
 from scheduler.exceptions import InvalidOption
@@ -67,20 +68,19 @@ def get_runs(
     `since <= slot < until` bounds the slots (aware). For the next page, pass the id of the last row as `before_id`.
     Raises UnknownJob, or InvalidOption for an unknown status or trigger, a naive instant or a wrong limit.
     """
-    if not 1 <= limit <= MOST_RUNS:
-        raise InvalidOption(f"limit is {limit}; it must be from 1 to {MOST_RUNS}.")
+    most = checked_whole("limit", limit, least=1, most=MOST_RUNS)
     wanted = {
-        "job": get_job(job) if isinstance(job, str) else job,
+        "job": job if job is None or isinstance(job, Job) else get_job(job),
         "status": _checked("status", status, Status.values),
         "trigger": _checked("trigger", trigger, Trigger.values),
-        "scheduled_for__gte": _aware("since", since),
-        "scheduled_for__lt": _aware("until", until),
-        "pk__lt": before_id,
+        "scheduled_for__gte": optional_instant("since", since),
+        "scheduled_for__lt": optional_instant("until", until),
+        "pk__lt": None if before_id is None else checked_whole("before_id", before_id),
     }
     runs = RunLog.objects.using(Engine().using).filter(
         **{name: value for name, value in wanted.items() if value is not None}
     )
-    return list(runs.select_related("job").order_by("-pk")[:limit])
+    return list(runs.select_related("job").order_by("-pk")[:most])
 
 
 def get_run_stats(job: Job | str, since: datetime | None = None) -> RunStats:
@@ -88,10 +88,10 @@ def get_run_stats(job: Job | str, since: datetime | None = None) -> RunStats:
 
     Percentiles are exact for up to 10,000 runs, else taken from the newest 10,000. Raises UnknownJob.
     """
-    name = job if isinstance(job, str) else job.name
-    runs = RunLog.objects.using(Engine().using).filter(job__name=name)
+    name = job.name if isinstance(job, Job) else job
+    runs = RunLog.objects.using(Engine().using).filter(job__name=name) if is_name(name) else RunLog.objects.none()
     if since is not None:
-        runs = runs.filter(scheduled_for__gte=_aware("since", since))
+        runs = runs.filter(scheduled_for__gte=checked_instant("since", since))
     groups = runs.order_by().values("status").annotate(rows=Count("pk"), more=Sum("coalesced"))
     rows = {row["status"]: (row["rows"], row["more"]) for row in groups}
     if not rows:
@@ -140,12 +140,6 @@ def _checked(name: str, value: str | None, known: Sequence[str]) -> str | None:
     if value is not None and value not in known:
         raise InvalidOption(f"{value!r} is no {name} of a run.{did_you_mean(value, known)} Known: {', '.join(known)}.")
     return value
-
-
-def _aware(name: str, at: datetime | None) -> datetime | None:
-    if at is not None and at.utcoffset() is None:
-        raise InvalidOption(f"{name} has no time zone; pass an aware datetime.")
-    return at
 
 
 def _plain(value: Any) -> Any:

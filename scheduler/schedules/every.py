@@ -184,6 +184,8 @@ def _scaled(amount: float, unit: str) -> timedelta:
 def _aware_utc(anchor: datetime | None) -> datetime | None:
     if anchor is None:
         return None
+    if not isinstance(anchor, datetime):
+        raise InvalidSchedule(f"anchor must be a datetime, not {anchor!r}.", field="anchor")
     if anchor.utcoffset() is None:
         raise InvalidSchedule(
             f"anchor {anchor!r} is naive: make it aware, for example with tzinfo=datetime.UTC.", field="anchor"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 from scheduler.engine import control
 from scheduler.engine.base import Engine
@@ -90,13 +91,15 @@ def reset(world: World) -> str:
 
 def pause_group(world: World) -> str:
     name, seconds = world.rng.choice((EVERYTHING, *GROUPS)), world.rng.choice((None, 30, 200))
-    control.pause_group(name, until=None if seconds is None else world.clock.now() + timedelta(seconds=seconds))
+    pause = control.pause_all if name == EVERYTHING else partial(control.pause_group, name)
+    pause(until=None if seconds is None else world.clock.now() + timedelta(seconds=seconds))
     return f"pause group {name!r} for {seconds}"
 
 
 def resume_group(world: World) -> str:
     name = world.rng.choice((EVERYTHING, *GROUPS))
-    return f"resume group {name!r}" if control.resume_group(name) else ""
+    resumed = control.resume_all() if name == EVERYTHING else control.resume_group(name)
+    return f"resume group {name!r}" if resumed else ""
 
 
 def disable(world: World) -> str:

@@ -1,18 +1,29 @@
 """Definitions: add, change and remove jobs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import DataError, IntegrityError, transaction
 
-from scheduler.arguments import checked_group, checked_priority
+from scheduler.arguments import (
+    DESCRIPTION_LENGTH,
+    checked_flag,
+    checked_group,
+    checked_kwargs,
+    checked_name,
+    checked_priority,
+    checked_text,
+    is_name,
+)
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
 from scheduler.engine.dependencies import replan_dependents
 from scheduler.engine.plan import schedule_of
 from scheduler.engine.sync import CODE_COLUMNS, differences_from_code
-from scheduler.exceptions import Refused, UnknownJob
+from scheduler.exceptions import InvalidOption, Refused, UnknownJob
 from scheduler.models import Job
 from scheduler.models.fields import Unreadable
 from scheduler.policy.base import differences
@@ -26,15 +37,14 @@ ScheduleLike = Schedule | str | Mapping[str, Any]
 
 def get_job(name: str) -> Job:
     """Return the job of this name; raises UnknownJob with near names."""
-    try:
-        return Job.objects.get_by_natural_key(name)
-    except Job.DoesNotExist:
-        if name in registry:
-            text = f"The task {name!r} is registered; its job appears when the scheduler has started once."
-            raise UnknownJob(text) from None
+    job = Job.objects.filter(name=name).first() if is_name(name) else None
+    if job is None:
+        if isinstance(name, str) and name in registry:
+            raise UnknownJob(f"The task {name!r} is registered; its job appears when the scheduler has started once.")
         names = {*Job.objects.values_list("name", flat=True), *registry.names()}
         hint = f"{did_you_mean(name, names)}{registry.told_failures()}"
-        raise UnknownJob(f"There is no job {name!r}.{hint}") from None
+        raise UnknownJob(f"There is no job {name!r}.{hint}")
+    return job
 
 
 def list_jobs() -> list[Job]:
@@ -56,26 +66,30 @@ def add_job(
 ) -> Job:
     """Create a job for a registered task; raises InvalidSchedule, InvalidOption, UnknownTask or, if the name is taken,
     Refused with code `exists`."""
-    registered = registry.get(task)
-    if enabled:
-        ask_gate(registered)
+    given = {
+        "task": task,
+        "kwargs": {} if kwargs is None else kwargs,
+        "enabled": enabled,
+        "description": description,
+        "group": group,
+        "priority": priority,
+    }
     job = Job(
-        name=name,
-        task=registered.name,
+        name=checked_name(name),
         schedule=checked_schedule(schedule, of=name),
-        group=checked_group(group),
-        priority=checked_priority(priority),
         policy=from_options(options),
-        kwargs=dict(kwargs or {}),
-        enabled=enabled,
-        description=description,
         created_at=SYSTEM_CLOCK.now(),
+        **{column: CHECKS[column](value) for column, value in given.items()},
     )
+    if enabled:
+        ask_gate(registry.get(task))
     try:
-        with transaction.atomic(using=Engine().using):
+        with _storing(name):
             job.save(force_insert=True)
-    except IntegrityError:
-        raise Refused(f"A job {name!r} exists already; change it with update_job.", code="exists") from None
+    except InvalidOption:
+        if Job.objects.filter(name=name).exists():
+            raise Refused(f"A job {name!r} exists already; change it with update_job.", code="exists") from None
+        raise
     replan_dependents(Engine().using, {name})
     return job
 
@@ -98,7 +112,8 @@ def write_definition(name: str, columns: dict[str, Any]) -> Job:
         columns["overridden_fields"] = sorted({*job.overridden_fields, *(columns.keys() & set(CODE_COLUMNS))})
     if "schedule" in columns:
         columns |= {"broken_at": None, "consecutive_failures": 0}
-    Job.objects.filter(pk=job.pk).update(**columns)
+    with _storing(name):
+        Job.objects.filter(pk=job.pk).update(**columns)
     return get_job(name)
 
 
@@ -118,7 +133,8 @@ def follow_code(name: str) -> Job:
     changes = differences_from_code(job, task)
     if changes.get("enabled"):
         ask_gate(task)
-    Job.objects.filter(pk=job.pk).update(overridden_fields=[], **changes)
+    with _storing(name):
+        Job.objects.filter(pk=job.pk).update(overridden_fields=[], **changes)
     return get_job(name)
 
 
@@ -161,19 +177,31 @@ def _parents_of(name: str) -> tuple[str, ...]:
     return job.schedule.jobs if job is not None and isinstance(job.schedule, AfterJobs) else ()
 
 
-PLAIN_COLUMNS = ("task", "kwargs", "enabled", "description")
+@contextmanager
+def _storing(name: str) -> Iterator[None]:
+    """Write the definition of a job, all or nothing; raises InvalidOption when the database refuses it."""
+    try:
+        with transaction.atomic(using=Engine().using):
+            yield
+    except (DataError, IntegrityError) as error:
+        raise InvalidOption(f"The database does not take the job {name!r}: {error}") from error
+
+
+CHECKS: dict[str, Callable[[Any], Any]] = {
+    "task": lambda task: registry.get(task).name,
+    "kwargs": checked_kwargs,
+    "enabled": partial(checked_flag, "enabled"),
+    "description": partial(checked_text, "description", longest=DESCRIPTION_LENGTH),
+    "group": checked_group,
+    "priority": checked_priority,
+}
+"""The columns people give as they are stored, each with what makes sure of that."""
 
 
 def _columns_from(job: Job, changes: dict[str, Any]) -> dict[str, Any]:
-    columns: dict[str, Any] = {name: changes.pop(name) for name in PLAIN_COLUMNS if name in changes}
-    if "task" in columns:
-        registry.get(columns["task"])
+    columns: dict[str, Any] = {name: CHECKS[name](changes.pop(name)) for name in CHECKS if name in changes}
     if "schedule" in changes:
         columns["schedule"] = checked_schedule(changes.pop("schedule"), of=job.name)
-    if "group" in changes:
-        columns["group"] = checked_group(changes.pop("group"))
-    if "priority" in changes:
-        columns["priority"] = checked_priority(changes.pop("priority"))
     if changes:
         present = {} if isinstance(job.policy, Unreadable) else differences(job.policy)
         columns["policy"] = from_options(present | changes)

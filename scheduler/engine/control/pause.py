@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from scheduler.arguments import checked_group
+from scheduler.arguments import checked_group, checked_text, optional_instant
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
 from scheduler.engine.control.definition import ask_gate, get_job
@@ -32,6 +32,7 @@ def resume_job(name: str, *, actor: str = "") -> Job:
 
     A broken job is reset too: who resumes it wants it to run. Raises Refused with code `gate_closed`.
     """
+    checked_text("actor", actor)
     job = get_job(name)
     if job.broken_at or job.paused_at:
         ask_gate(registry.find(job.task))
@@ -59,40 +60,59 @@ def reset_job(name: str) -> Job:
 
 
 def pause_group(name: str, *, until: datetime | None = None, reason: str = "", actor: str = "") -> Group:
-    """Stop every job of a group from starting by its plan, also jobs that join it later. Idempotent."""
-    group, _ = Group.objects.get_or_create(name=checked_group(name))
-    pause = _pause(group, until, reason, actor)
+    """Stop every job of a group from starting by its plan, also jobs that join it later. Idempotent.
+
+    Raises InvalidOption for the empty name, which is no group: `pause_all` stops everything.
+    """
+    return _pause_group(_checked_name(name), until, reason, actor)
+
+
+def resume_group(name: str) -> bool:
+    """End the pause of a group and plan its jobs from now; False when it was not paused.
+
+    Raises InvalidOption for the empty name, as `pause_group` does.
+    """
+    return _resume_group(_checked_name(name))
+
+
+def pause_all(*, until: datetime | None = None, reason: str = "", actor: str = "") -> Group:
+    """Stop every job from starting by its plan. Runs by hand stay possible."""
+    return _pause_group(EVERYTHING, until, reason, actor)
+
+
+def resume_all() -> bool:
+    """End the pause of everything; pauses of single jobs and groups stay."""
+    return _resume_group(EVERYTHING)
+
+
+def _checked_name(group: str) -> str:
+    """Jobs without a group have its name empty, and who stops the group of one of them does not mean everything."""
+    if checked_group(group) == EVERYTHING:
+        raise InvalidOption("the group has no name; to pause or resume everything, use pause_all or resume_all.")
+    return group
+
+
+def _pause_group(name: str, until: datetime | None, reason: str, actor: str) -> Group:
+    pause = _pause(Group.objects.filter(name=name).first() or Group(), until, reason, actor)
+    Group.objects.get_or_create(name=name)
     Group.objects.filter(name=name).update(**pause)
     return Group.objects.get(name=name)
 
 
-def resume_group(name: str) -> bool:
-    """End the pause of a group and plan its jobs from now; False when it was not paused."""
+def _resume_group(name: str) -> bool:
     engine = Engine()
     resumed = resume_group_row(engine, name, SYSTEM_CLOCK.now())
     announce(engine.using)
     return resumed
 
 
-def pause_all(*, until: datetime | None = None, reason: str = "", actor: str = "") -> Group:
-    """Stop every job from starting by its plan. Runs by hand stay possible."""
-    return pause_group(EVERYTHING, until=until, reason=reason, actor=actor)
-
-
-def resume_all() -> bool:
-    """End the pause of everything; pauses of single jobs and groups stay."""
-    return resume_group(EVERYTHING)
-
-
 def _pause(stopped: Job | Group, until: datetime | None, reason: str, actor: str) -> dict[str, Any]:
     """Return the columns of a pause. One that goes on keeps its beginning; one cannot end before it was asked for."""
-    if until is not None and until.tzinfo is None:
-        raise InvalidOption("until has no time zone; pass an aware datetime.")
-    now = SYSTEM_CLOCK.now()
+    end, now = optional_instant("until", until), SYSTEM_CLOCK.now()
     is_over = stopped.paused_until is not None and stopped.paused_until <= now
     return {
         "paused_at": now if is_over else stopped.paused_at or now,
-        "paused_until": None if until is None else max(until, now),
-        "pause_reason": reason[:500],
-        "paused_by": actor[:150],
+        "paused_until": None if end is None else max(end, now),
+        "pause_reason": checked_text("reason", reason)[:500],
+        "paused_by": checked_text("actor", actor)[:150],
     }

@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 from django.db.models import Count, F, Max, Min, Q, Sum
 
+from scheduler.arguments import checked_flag, checked_instant, checked_kwargs, checked_text, checked_whole
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
 from scheduler.engine.bulk import insert_runs
 from scheduler.engine.control.definition import ask_gate, get_job
 from scheduler.engine.finish import end_cancelled, promote_backfill
+from scheduler.engine.moments import shifted
 from scheduler.engine.plan import schedule_of
 from scheduler.engine.write import locked, write_transaction
 from scheduler.exceptions import InvalidOption, InvalidSchedule, Refused, UnknownRun
@@ -35,11 +37,13 @@ def run_now(name: str, *, kwargs: Mapping[str, Any] | None = None, actor: str = 
     """
     engine = Engine()
     job = get_job(name)
+    own = None if kwargs is None else checked_kwargs(kwargs)
+    checked_text("actor", actor)
     ask_gate(_runnable_task(job))
     with write_transaction(engine.using):
         job = locked(Job.objects.using(engine.using).filter(pk=job.pk)).get()
         _refuse_when_busy(job)
-        run = _promise(engine, job, kwargs, actor)
+        run = _promise(engine, job, own, actor)
     announce(engine.using)
     return run
 
@@ -50,8 +54,8 @@ def cancel_run(run_id: int, *, actor: str = "") -> RunLog:
     Raises UnknownRun, or Refused with code `ended`.
     """
     engine = Engine()
-    runs = RunLog.objects.using(engine.using).filter(pk=run_id)
-    now, reason = SYSTEM_CLOCK.now(), f"cancelled by {actor}" if actor else "cancelled"
+    runs = RunLog.objects.using(engine.using).filter(pk=checked_whole("run_id", run_id))
+    now, reason = SYSTEM_CLOCK.now(), f"cancelled by {actor}" if checked_text("actor", actor) else "cancelled"
     with write_transaction(engine.using):
         run = locked(runs.select_related("job")).first()
         if run is None:
@@ -87,6 +91,9 @@ def backfill(
     written. Raises InvalidOption for more than 1,000 slots.
     """
     engine, job, now = Engine(), get_job(name), SYSTEM_CLOCK.now()
+    start, end = checked_instant("start", start), checked_instant("end", end)
+    checked_flag("dry_run", dry_run)
+    checked_text("actor", actor)
     if only not in ("missing", "failed", "all"):
         raise InvalidOption(f"only is {only!r}; it must be 'missing', 'failed' or 'all'.")
     ask_gate(_runnable_task(job))
@@ -108,7 +115,7 @@ def backfill(
 
 def _slots(job: Job, start: datetime, end: datetime) -> Iterator[datetime]:
     schedule = schedule_of(job)
-    slot = schedule.next_after(start - RESOLUTION)
+    slot = schedule.next_after(shifted(start, -RESOLUTION))
     while slot is not None and slot <= end and not (job.next_run_at and slot >= job.next_run_at):
         yield slot
         slot = schedule.next_after(slot)
@@ -186,7 +193,7 @@ def _is_slot(job: Job, at: datetime) -> bool:
         return False
 
 
-def _promise(engine: Engine, job: Job, kwargs: Mapping[str, Any] | None, actor: str) -> RunLog:
+def _promise(engine: Engine, job: Job, kwargs: dict[str, Any] | None, actor: str) -> RunLog:
     """Write the row of a run by hand. Its slot is the moment it was asked for, moved on if the schedule or the ledger
     has that one: the cadence stays untouched."""
     now = slot = SYSTEM_CLOCK.now()
@@ -197,7 +204,7 @@ def _promise(engine: Engine, job: Job, kwargs: Mapping[str, Any] | None, actor: 
         scheduled_for=slot,
         trigger=Trigger.MANUAL,
         due_at=now,
-        kwargs=None if kwargs is None else dict(kwargs),
+        kwargs=kwargs,
         actor=actor[:150],
     )
     insert_runs(engine.using, [run])

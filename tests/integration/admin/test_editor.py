@@ -83,6 +83,22 @@ def test_a_wrong_schedule_is_an_error_at_its_field_that_says_what_to_write(boss,
     assert not Job.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("fields", "field", "words"),
+    [
+        ({"kwargs": "[1]"}, "kwargs", "JSON object"),
+        ({"kwargs": '{"share": NaN}'}, "kwargs", "must be JSON"),
+        ({"kwargs": '{"text": "\\u0000"}'}, "kwargs", "NUL"),
+        ({"name": "a\tb"}, "name", "unprintable"),
+        ({"priority": "1001"}, "priority", "1000"),
+    ],
+)
+def test_what_no_database_stores_is_an_error_at_its_field(boss, fields, field, words):
+    errors = add(boss, kind="manual", **fields).context["adminform"].form.errors
+    assert list(errors) == [field], errors
+    assert words in errors[field][0]
+
+
 def test_off_disables_the_job_and_keeps_its_interval(boss):
     job = make_job("job", Every(hours=2))
     boss.post(page("job_change", job.pk), {**REST, "kind": "every", "interval_preset": "off", "interval": "2h"})

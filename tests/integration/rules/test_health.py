@@ -7,9 +7,9 @@ from django.contrib.auth.models import User
 
 from scheduler.engine import presence
 from scheduler.engine.base import Engine
-from scheduler.engine.control import pause_group, pause_job
+from scheduler.engine.control import pause_all, pause_job
 from scheduler.health import get_scheduler_status, health
-from scheduler.models import EVERYTHING, Job
+from scheduler.models import Job
 from scheduler.runtime import local, member
 from scheduler.runtime.foreground import STARTED_BY
 from scheduler.schedules import Every
@@ -92,7 +92,7 @@ class TestOnANodeThatOnlyServes:
         clock.set(at(110))
         assert answer(rf) == (200, [])
 
-    @pytest.mark.parametrize("pause", [lambda: pause_job("job"), lambda: pause_group(EVERYTHING)], ids=["job", "all"])
+    @pytest.mark.parametrize("pause", [lambda: pause_job("job"), pause_all], ids=["job", "all"])
     def test_what_is_paused_is_not_overdue_N4(self, clock, rf, pause):
         make_job()
         pause()

@@ -5,6 +5,8 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 from scheduler.exceptions import InvalidOption
@@ -67,6 +69,27 @@ def checked_whole(name: str, value: object, *, least: float = -math.inf, most: f
         return value
     within = f" from {least} to {most}" if math.isfinite(most) else ""
     raise InvalidOption(f"{name} is {_shown(value)}; it must be a whole number{within}.")
+
+
+def checked_number(name: str, value: object) -> int | float:
+    """Return a finite number as JSON has it, also of a Decimal, a Fraction or another kind of number."""
+    number = _as_number(value)
+    if number is None:
+        raise InvalidOption(f"{name} is {_shown(value)}; it must be a finite number.")
+    return number
+
+
+def _as_number(value: object) -> int | float | None:
+    try:
+        if isinstance(value, Integral):
+            number: int | float = int(value)
+        elif isinstance(value, Real | Decimal):
+            number = float(value)
+        else:
+            return None
+        return number if math.isfinite(number) else None
+    except (ValueError, OverflowError):  # no number, or too large to be a float
+        return None
 
 
 def checked_instant(name: str, at: object) -> datetime:

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from scheduler.arguments import checked_number, checked_text
 from scheduler.exceptions import InvalidOption, SchedulerError
+from scheduler.schedules.base import NO_TIME
+from scheduler.schedules.duration import LONGEST
 
 
 class LogLines:
@@ -46,11 +49,16 @@ class Postpone(SchedulerError):
     """The task asks to be started again later; this is no failure, and the slot stays the same."""
 
     def __init__(self, message: str = "", *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> None:
+        if not isinstance(message, str):
+            raise InvalidOption(f"the reason of Postpone is {message!r}; it must be a string.")
         super().__init__(message or None)
         self.reason = message
-        self.delay = timedelta(seconds=seconds, minutes=minutes, hours=hours)
-        if self.delay <= timedelta(0):
-            raise InvalidOption("Postpone needs a time, for example Postpone(minutes=60).")
+        try:
+            self.delay = timedelta(seconds=seconds, minutes=minutes, hours=hours)
+        except (TypeError, ValueError, OverflowError):
+            self.delay = NO_TIME
+        if not NO_TIME < self.delay <= LONGEST:
+            raise InvalidOption("Postpone needs a time of at most 100 years, for example Postpone(minutes=60).")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,8 +108,15 @@ class RunContext:
             raise RunStopped
 
     def totals(self, **counts: int | float) -> None:
-        """Set the run's named totals; `errors` above 0 counts as a failure for breaker and backoff."""
-        self._totals.update(counts)
+        """Set the run's named totals; `errors` above 0 counts as a failure for breaker and backoff.
+
+        Numbers of any kind, a Decimal say, are kept as JSON has them. Raises InvalidOption for what is no finite
+        number, and for negative `errors`.
+        """
+        numbers = {checked_text("the name of a total", name): checked_number(name, n) for name, n in counts.items()}
+        if numbers.get("errors", 0) < 0:
+            raise InvalidOption(f"errors is {counts['errors']}; it cannot be negative.")
+        self._totals.update(numbers)
 
     @property
     def last_progress(self) -> dict[str, Any] | None:

@@ -38,7 +38,7 @@ class Outcome:
     def failed(self) -> bool:
         """Whether the outcome counts as a failure for backoff and breaker."""
         if self.status == Status.SUCCEEDED:
-            return bool(self.totals and self.totals.get("errors"))
+            return self.totals is not None and self.totals.get("errors", 0) > 0
         return self.status in (Status.FAILED, Status.TIMED_OUT)
 
 

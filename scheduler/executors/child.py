@@ -68,7 +68,7 @@ class ChildContext(RunContext):
     def totals(self, **counts: int | float) -> None:
         """As of every run."""
         super().totals(**counts)
-        self._sent().send(wire.TOTALS, **counts)
+        self._sent().send(wire.TOTALS, **{name: self._totals[name] for name in counts})
 
     def progress(self, done: int, total: int | None = None, message: str = "") -> None:
         """As of every run."""

@@ -21,7 +21,7 @@ from scheduler.exceptions import InvalidOption
 from scheduler.executors import logs
 from scheduler.executors.connections import own_connections
 from scheduler.executors.render import rendered
-from scheduler.executors.text import STATE_LIMIT, error_text, keep_tail, result_text, storable
+from scheduler.executors.text import clean, error_text, keep_tail, progress_of, result_text, storable, totals_of
 from scheduler.functions import is_left_over
 from scheduler.models import Status
 from scheduler.signals import run_started
@@ -110,7 +110,7 @@ def _closed_gate(claimed: Claimed) -> str | None:
 
 def skipped_by_gate(claimed: Claimed, context: RunContext, reason: str, clock: Clock) -> Outcome:
     """Return the end of a run whose gate was closed: its slot is skipped."""
-    return _outcome(context, Status.SKIPPED, claimed.start_at, clock, reason=f"gate: {reason}"[:500])
+    return _outcome(context, Status.SKIPPED, claimed.start_at, clock, reason=f"gate: {reason}")
 
 
 def _call(claimed: Claimed, context: RunContext, clock: Clock) -> Any:
@@ -158,7 +158,7 @@ def _failed(context: RunContext, error: BaseException, started_at: datetime, clo
             Status.POSTPONED,
             started_at,
             clock,
-            reason=error.reason[:500] or f"postponed by {error.delay}",
+            reason=error.reason or f"postponed by {error.delay}",
             postponed_by=error.delay,
         )
     if context.timed_out:
@@ -190,16 +190,19 @@ def from_to(started_at: datetime, clock: Clock) -> tuple[datetime, datetime]:
     return started_at, max(now, started_at)
 
 
-def _outcome(context: RunContext, status: str, started_at: datetime, clock: Clock, **rest: Any) -> Outcome:
+def _outcome(
+    context: RunContext, status: str, started_at: datetime, clock: Clock, *, reason: str = "", **rest: Any
+) -> Outcome:
     started_at, finished_at = from_to(started_at, clock)
     return Outcome(
         status=status,
         started_at=started_at,
         finished_at=finished_at,
         log=keep_tail(context.log.text(), context.log.limit),
-        totals=storable(context._totals) or None,
-        progress=storable(context._progress) or None,
-        state=storable(context.state, limit=STATE_LIMIT),
+        reason=clean(reason)[:500],
+        totals=totals_of(context),
+        progress=progress_of(context),
+        state=storable("state", context.state, context),
         **rest,
     )
 

@@ -15,7 +15,7 @@ from scheduler.engine.outcome import Outcome
 from scheduler.executors import wire
 from scheduler.executors.invoke import from_to, stopped
 from scheduler.executors.spawn import Spawned, request_for, spawn
-from scheduler.executors.text import error_text, keep_tail, storable
+from scheduler.executors.text import error_text, keep_tail, progress_of, totals_of
 from scheduler.models import Status
 
 GRACE = timedelta(seconds=5)
@@ -54,7 +54,7 @@ def run_in_process(
         verdict = {"status": Status.FAILED, "error": error_text(error, context.log.limit)}
     # What the parent heard on the way stands for what a killed child could not say at the end.
     started_at, finished_at = from_to(started_at, clock)
-    heard = {"totals": storable(context.last_totals) or None, "progress": storable(context.last_progress or {}) or None}
+    heard = {"totals": totals_of(context), "progress": progress_of(context)}
     return Outcome(
         **{**heard, **verdict},
         started_at=started_at,

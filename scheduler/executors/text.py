@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.arguments import is_storable, json_of
+from scheduler.context import RunContext
 
 logger = logging.getLogger("scheduler")
 
-STATE_LIMIT = 64 * 1024
+LARGEST = 64 * 1024
 _HERE = Path(__file__).parent
 CUT = "\n… cut: {} more characters …\n"
 
@@ -66,15 +67,36 @@ def error_text(error: BaseException, limit: int) -> str:
         return f"{type(error).__name__} (its text cannot be shown: {type(problem).__name__})"
 
 
-def storable(value: dict[str, Any], limit: int = STATE_LIMIT) -> dict[str, Any] | None:
-    """Return the value if every database can keep it as JSON within `limit` characters; else None, with a warning."""
+def storable(what: str, value: dict[str, Any], run: RunContext) -> dict[str, Any] | None:
+    """Return the value if every database can keep it as JSON of at most 64 KB; else None, with a warning.
+
+    `what` is said of the run: its totals, state or progress.
+    """
     if not value:
         return value
     try:
         text = json_of(value)
-        if len(text) > limit:
-            raise ValueError(f"it has {len(text)} characters; at most {limit} are kept")
+        if len(text) > LARGEST:
+            raise ValueError(f"it has {len(text)} characters; at most {LARGEST} are kept")
     except (TypeError, ValueError, RecursionError) as problem:
-        logger.warning("A value of a run was not kept: %s", problem, extra={"action": "value_dropped"})
+        logger.warning(
+            "The %s of run %d of %r could not be kept: %s",
+            what,
+            run.run_id,
+            run.job,
+            problem,
+            extra={"action": "value_dropped", "job": run.job, "run": run.run_id},
+        )
         return None
     return value
+
+
+def totals_of(run: RunContext) -> dict[str, Any] | None:
+    """Return the totals of a run; of those that no database keeps, the errors: they make it a failure."""
+    kept = storable("totals", run.last_totals, run)
+    return {"errors": run.last_totals.get("errors", 0)} if kept is None else kept or None
+
+
+def progress_of(run: RunContext) -> dict[str, Any] | None:
+    """Return how far a run is, if it has said so and every database keeps it."""
+    return storable("progress", run.last_progress or {}, run) or None

@@ -11,7 +11,7 @@ from scheduler.engine.outcome import Settled
 from scheduler.engine.plan import policy_of
 from scheduler.engine.rescue import close_as_lost
 from scheduler.executors.living import Living
-from scheduler.executors.text import keep_tail, storable
+from scheduler.executors.text import keep_tail, progress_of
 from scheduler.executors.thread import ThreadExecutor
 from scheduler.models import RunLog
 from scheduler.policy import OnStuck
@@ -102,5 +102,5 @@ class Monitor:
         log, progress = one.context.log, one.context.last_progress
         if one.saved != (log.written, progress):
             text = keep_tail(log.text(), log.limit)
-            mark.save_progress(self._engine, one.claimed.run, text, progress and storable(progress))
+            mark.save_progress(self._engine, one.claimed.run, text, progress_of(one.context))
             one.saved = (log.written, progress)

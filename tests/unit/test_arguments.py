@@ -1,6 +1,8 @@
 """What people and programs give is checked once, in one place; a wrong one says what it must be."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from scheduler.arguments import (
     checked_instant,
     checked_kwargs,
     checked_name,
+    checked_number,
     checked_text,
     checked_whole,
     is_storable,
@@ -47,6 +50,25 @@ def test_a_whole_number_is_within_its_bounds(value):
     with pytest.raises(InvalidOption, match=r"^limit is .*; it must be a whole number from 1 to 10"):
         checked_whole("limit", value, least=1, most=10)
     assert (checked_whole("limit", 10, least=1, most=10), checked_whole("limit", -(10**20))) == (10, -(10**20))
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [(3, 3), (-2.5, -2.5), (True, 1), (Decimal("1.5"), 1.5), (Fraction(1, 4), 0.25), (10**300, 10**300)],
+)
+def test_a_number_of_any_kind_is_one_of_json(value, number):
+    found = checked_number("amount", value)
+    assert (found, type(found)) == (number, type(number))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, "3", [], 1j, float("nan"), float("-inf"), Decimal("NaN"), Decimal("sNaN"), Decimal("1e999"), 10**400],
+    ids=kind_of,
+)
+def test_what_is_no_finite_number_is_refused(value):
+    with pytest.raises(InvalidOption, match=r"^amount is .*; it must be a finite number"):
+        checked_number("amount", value)
 
 
 @pytest.mark.parametrize("value", [None, 5, b"text", "x" * 11, "a\x00b", "\udcff"])

@@ -1,8 +1,12 @@
 """What a task can know and say about its run."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import pytest
 
-from scheduler.context import LogLines, RunContext, RunStopped, _current, current_run
+from scheduler.context import LogLines, Postpone, RunContext, RunStopped, _current, current_run
+from scheduler.exceptions import InvalidOption
 from tests.factories import T0
 
 
@@ -43,6 +47,53 @@ def test_totals_add_up_by_name(context):
     context.totals(copied=1, errors=0)
     context.totals(copied=5)
     assert context._totals == {"copied": 5, "errors": 0}
+
+
+def test_totals_are_numbers_of_any_kind_kept_as_json_has_them(context):
+    context.totals(amount=Decimal("1.5"), share=Fraction(1, 4), done=True)
+    assert context.last_totals == {"amount": 1.5, "share": 0.25, "done": 1}
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [
+        ({"errors": "0"}, "errors is '0'; it must be a finite number"),
+        ({"errors": None}, "errors is None"),
+        ({"errors": -1}, "errors is -1; it cannot be negative"),
+        ({"share": float("nan")}, "share is nan"),
+        ({"a\x00b": 1}, "NUL"),
+    ],
+)
+def test_what_is_no_total_is_refused_at_the_call_and_changes_none(context, counts, text):
+    context.totals(copied=1)
+    with pytest.raises(InvalidOption, match=text):
+        context.totals(good=2, **counts)
+    assert context.last_totals == {"copied": 1}
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"hours": 24 * 365 * 8000},
+        {"minutes": float("nan")},
+        {"seconds": float("inf")},
+        {"seconds": 10**400},
+        {"minutes": "5"},
+        {"hours": None},
+        {"seconds": -1},
+        {},
+    ],
+    ids=str,
+)
+def test_a_postponement_is_by_a_time_of_at_most_a_hundred_years(times):
+    with pytest.raises(InvalidOption, match="Postpone needs a time"):
+        Postpone("later", **times)
+
+
+@pytest.mark.parametrize("reason", [None, 5])
+def test_the_reason_of_a_postponement_is_text(reason):
+    with pytest.raises(InvalidOption, match="the reason of Postpone is"):
+        Postpone(reason, minutes=5)
 
 
 def test_a_log_keeps_its_newest_lines_within_its_limit():

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from decimal import Decimal
 
 import pytest
 
@@ -93,7 +94,7 @@ class TestState:
         play.call(120)
         assert stored_state() == {"list": ["old"], "second": True}
         assert set(RunLog.objects.values_list("status", flat=True)) == {Status.SUCCEEDED}
-        assert "was not kept" in caplog.text
+        assert f"The state of run {RunLog.objects.latest('pk').pk} of 'job' could not be kept" in caplog.text
 
     def test_almost_64_kilobytes_are_kept_and_may_be_cleared(self, playing):
         def task(context):
@@ -182,6 +183,25 @@ class TestTotals:
 
         playing(task).call(60)
         assert RunLog.objects.get().totals == {"copied": 12, "errors": 3}
+
+    def test_errors_beside_a_decimal_are_a_failure_I12(self, playing):
+        playing(lambda context: context.totals(amount=Decimal("1.5"), errors=3)).call(60)
+        assert RunLog.objects.get().totals == {"amount": 1.5, "errors": 3}
+        assert Job.objects.get(name="job").consecutive_failures == 1
+
+    def test_errors_among_more_totals_than_are_kept_are_a_failure_I12(self, playing, caplog):
+        playing(lambda context: context.totals(errors=3, **{"x" * 70_000: 1})).call(60)
+        run = RunLog.objects.get()
+        assert (run.status, run.totals) == (Status.SUCCEEDED, {"errors": 3})
+        assert Job.objects.get(name="job").consecutive_failures == 1
+        assert f"The totals of run {run.pk} of 'job' could not be kept" in caplog.text
+
+    @pytest.mark.parametrize("errors", [-1, "0", None])
+    def test_errors_that_cannot_be_counted_fail_the_run_where_they_are_told(self, playing, errors):
+        playing(lambda context: context.totals(copied=1, errors=errors)).call(60)
+        run = RunLog.objects.get()
+        assert (run.status, run.totals) == (Status.FAILED, None)
+        assert "errors is" in run.error
 
     def test_no_errors_are_no_failure(self, playing):
         playing(lambda context: context.totals(copied=12, errors=0), breaker_threshold=1).call(60)

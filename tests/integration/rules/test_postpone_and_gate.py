@@ -7,7 +7,7 @@ from django.db import transaction
 
 from scheduler.context import Postpone, current_run
 from scheduler.engine.control import add_job, resume_job, run_now, update_job
-from scheduler.exceptions import InvalidOption, Refused
+from scheduler.exceptions import Refused
 from scheduler.models import Job, RunLog, Status, Trigger
 from scheduler.registry import register
 from scheduler.schedules import DailyAt, Every, Manual
@@ -101,10 +101,32 @@ class TestPostpone:
         play.call(60)
         assert RunLog.objects.get(attempt=1).reason == "postponed by 1:30:00"
 
-    @pytest.mark.parametrize("times", [{}, {"seconds": 0}, {"minutes": -1}])
-    def test_no_time_is_refused(self, times):
-        with pytest.raises(InvalidOption, match="needs a time"):
-            Postpone(**times)
+    @pytest.mark.parametrize("wrong", [{"hours": 10**8}, {"minutes": float("nan")}, {"message": None, "minutes": 5}])
+    def test_a_wrong_one_fails_its_run_and_the_job_goes_on(self, known, clock, wrong):
+        def task():
+            raise Postpone(**wrong)
+
+        play = play_of(known, clock, task)
+        job = make_job(backoff=None)
+        play.call(60)
+        play.call(120)
+        assert lines(job) == ["60 failed", "120 failed"]
+        assert "InvalidOption" in job.runs.earliest("pk").error
+
+    def test_a_reason_that_no_database_stores_is_cleaned_and_the_run_is_put_off_P2(self, known, clock):
+        def task():
+            raise Postpone("a\x00b \udce9", minutes=5)
+
+        play = play_of(known, clock, task)
+        make_job()
+        play.call(60)
+        assert RunLog.objects.get(attempt=1).reason == "a\ufffdb \\udce9"
+
+    def test_a_reason_of_a_gate_is_cleaned_P2(self, known, clock):
+        play = play_of(known, clock, lambda: None, gate=lambda: "a\x00b \udce9")
+        make_job()
+        play.call(60)
+        assert RunLog.objects.get().reason == "gate: a\ufffdb \\udce9"
 
     def test_paused_meanwhile_it_does_not_come_back(self, known, clock):
         def task():

@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.context import RunContext
 from scheduler.executors.text import clean, error_text, keep_head, keep_tail, result_text, storable
+from tests.factories import T0
 
 LIMIT = 1000
+RUN = RunContext(
+    run_id=7, job="digest", task="digest", scheduled_for=T0, attempt=1, trigger="schedule", fencing_token=1
+)
 
 
 class Unshowable:
@@ -116,10 +121,11 @@ def test_an_error_whose_text_fails_is_still_named_P2():
     "value", [{"a": {1}}, {"a": float("nan")}, {"a": "x" * 70_000}, {"a": "\x00"}, {"a": "\udce9"}]
 )
 def test_a_state_no_database_keeps_is_dropped_with_a_warning_P1(value, caplog):
-    assert storable(value) is None
-    assert "not kept" in caplog.text
+    assert storable("state", value, RUN) is None
+    assert "The state of run 7 of 'digest' could not be kept" in caplog.text
+    assert (caplog.records[0].job, caplog.records[0].run) == ("digest", 7)
 
 
 @pytest.mark.parametrize("value", [{}, {"cursor": 5, "seen": ["ü", "😀"]}])
 def test_a_good_state_is_kept(value):
-    assert storable(value) == value
+    assert storable("state", value, RUN) == value

@@ -72,6 +72,12 @@ def _close_one(engine: Engine, end: Finished) -> Settled:
     try:
         return finish_runs(engine, [end], in_doubt=True)
     except UNWRITABLE as error:
-        extra = {"action": "close_failed", "job": end.run.job.name, "run": end.run.pk}
-        logger.error("Run %s of %s cannot be closed: %s", end.run.pk, end.run.job.name, error, extra=extra)
+        job, run = end.run.job.name, end.run.pk
+        logger.error(
+            "Run %s of %s cannot be closed: %s",
+            run,
+            job,
+            error,
+            extra={"action": "close_failed", "job": job, "run": run},
+        )
         return Settled()

@@ -163,8 +163,9 @@ WRONG: list[tuple[str, type[SchedulerError], tuple[Any, ...], dict[str, Any]]] =
     ("add_job", InvalidSchedule, ("new", "task", "every now and then"), {}),
     ("add_job", InvalidOption, ("new", "task", "every 1h"), {"retriess": 1}),
     ("add_job", Refused, ("job", "task", "every 1h"), {}),
-    ("remove_job", Refused, ("job",), {}),
-    ("follow_code", UnknownTask, ("foreign",), {}),
+    ("remove_job", Refused, ("task",), {}),
+    ("follow_code", UnknownTask, ("job",), {}),
+    ("follow_code", Refused, ("foreign",), {}),
     ("pause_job", InvalidOption, ("job",), {"until": NAIVE}),
     ("pause_group", InvalidOption, ("group",), {"until": NAIVE}),
     ("pause_all", InvalidOption, (), {"until": NAIVE}),
@@ -193,6 +194,7 @@ def test_what_is_asked_wrongly_raises_what_the_reference_says(
 ) -> None:
     scheduler.register("task")(lambda: None)
     make_job(schedule=Cron("* * * * *"), columns={"source": "shop.tasks"})
+    make_job("task", columns={"source": "shop.tasks"})
     make_job("foreign", task="nowhere")
     with pytest.raises(error):
         getattr(scheduler, name)(*args, **kwargs)

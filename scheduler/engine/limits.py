@@ -70,16 +70,20 @@ class Limits:
         return {name for name, places in self.places.items() if places <= 0}
 
 
-def read_limits(engine: Engine) -> Limits:
+def read_limits(engine: Engine, *, waits: bool = False) -> Limits:
     """Return the limits as they stand, inside the transaction of a claim.
 
     The rows of limited groups are locked, so that two instances cannot count the same places; a group that another
-    instance is counting just now has none for us.
+    instance is counting just now has none for us, unless the caller `waits` for it.
     """
     groups = Group.objects.using(engine.using)
-    limits = Limits(paused={group.name for group in groups.paused()})
+    paused_at = dict(groups.values_list("name", "paused_at"))
+    limits = Limits(paused={name for name, at in paused_at.items() if at is not None})
     if conf.GROUPS:
-        ours = {group.name for group in locked(groups.filter(name__in=list(conf.GROUPS)), skip_locked=True)}
+        if not conf.GROUPS.keys() <= paused_at.keys():
+            groups.bulk_create([Group(name=name) for name in conf.GROUPS], ignore_conflicts=True)
+        limited = groups.filter(name__in=list(conf.GROUPS)).order_by("name")
+        ours = {group.name for group in locked(limited, skip_locked=not waits)}
         living = living_by_group(engine, ours)
         for name, most in conf.GROUPS.items():
             limits.places[name] = most - living[name] if name in ours else 0
@@ -96,12 +100,6 @@ def full_groups(engine: Engine) -> set[str]:
     """Return the limited groups that have as many living runs as they may."""
     living = living_by_group(engine, conf.GROUPS) if conf.GROUPS else Counter()
     return {name for name, most in conf.GROUPS.items() if living[name] >= most}
-
-
-def ensure_groups(engine: Engine) -> None:
-    """Create the rows of the groups that settings limit."""
-    rows = [Group(name=name) for name in conf.GROUPS]
-    Group.objects.using(engine.using).bulk_create(rows, ignore_conflicts=True)
 
 
 def end_expired_pauses(engine: Engine, now: datetime) -> None:

@@ -14,6 +14,7 @@ from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.claim import claim_waiting
 from scheduler.engine.control import run_now
 from scheduler.engine.finish import Outcome
+from scheduler.engine.limits import full_groups, read_limits
 from scheduler.engine.rescue import close_as_lost
 from scheduler.engine.sync import ensure_job
 from scheduler.engine.write import write_transaction
@@ -21,7 +22,7 @@ from scheduler.exceptions import Refused, SchedulerError
 from scheduler.executors import logs
 from scheduler.executors.invoke import context_for
 from scheduler.executors.thread import ThreadExecutor
-from scheduler.models import RunLog
+from scheduler.models import Job, RunLog
 from scheduler.runtime import announce
 from scheduler.runtime.dbclock import DatabaseClock
 from scheduler.runtime.heartbeat import Heartbeat
@@ -126,14 +127,17 @@ class _OneRun:
         self._member.leave()
 
     def _claim(self, name: str, kwargs: Mapping[str, Any] | None, actor: str) -> Claimed:
-        """Promise and claim in one transaction, so that no other instance takes the run."""
+        """Promise and claim in one transaction, so that no other instance takes the run.
+
+        The places of groups are locked first, as in every claim, so that none waits for another in a circle.
+        """
         with write_transaction(self.engine.using):
+            read_limits(self.engine, waits=True)
             run = run_now(name, kwargs=kwargs, actor=actor)
             now = max(self._clock.now(), run.due_at or run.scheduled_for)
             claims = claim_waiting(self.engine, now, ahead=AT_ONCE, limit=1, run_id=run.pk)
             if not claims.runs:
-                why = f"its group {run.job.group!r} is full" if run.job.group else "somebody has changed it just now"
-                raise Refused(f"{name!r} is busy: {why}.", code="busy")
+                raise Refused(_why_not(self.engine, run.job), code="busy")
         return claims.runs[0]
 
     def _context_for(self, claimed: Claimed) -> RunContext:
@@ -149,6 +153,15 @@ class _OneRun:
         if self._recorder.write():
             self._changed()
         return LONGEST_WAIT
+
+
+def _why_not(engine: Engine, job: Job) -> str:
+    if job.group not in full_groups(engine):
+        return f"{job.name!r} is busy: somebody has changed it just now."
+    return (
+        f"{job.name!r} cannot start now: its group {job.group!r} has as many runs as it may (SCHEDULER_GROUPS allows"
+        f" {conf.GROUPS[job.group]}). Try again when one has ended, or use --enqueue to have it wait for a place."
+    )
 
 
 class _ToldLines(LogLines):

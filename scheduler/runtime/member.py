@@ -11,7 +11,6 @@ from scheduler.engine.base import Engine
 from scheduler.engine.clockstep import clock_moved_back, was_set_back
 from scheduler.engine.environment import foreign_environment
 from scheduler.engine.grid import share_grids
-from scheduler.engine.limits import ensure_groups
 from scheduler.engine.sync import sync
 from scheduler.models import Environment, Group, Instance, Job, RunLog
 from scheduler.runtime.dbclock import DatabaseClock
@@ -86,7 +85,6 @@ class Member:
     def _enter(self) -> float:
         """Become an instance; return the moment its lease counts from."""
         self._clock.measure(self.engine.using)
-        ensure_groups(self.engine)
         renewed = self._clock.monotonic()
         self._entered = True  # and must leave, even when it is told to stop in the middle of this
         presence.join(self.engine, this_process(), self._clock.now(), started_by=self._started_by)

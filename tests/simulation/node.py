@@ -13,7 +13,7 @@ from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.claim import Claims, claim_due, claim_waiting
 from scheduler.engine.clockstep import clock_moved_back, was_set_back
 from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
-from scheduler.engine.limits import end_expired_pauses, ensure_groups
+from scheduler.engine.limits import end_expired_pauses
 from scheduler.engine.presence import Process, join, leave, look, renew
 from scheduler.engine.release import release_runs
 from scheduler.engine.rescue import close_as_lost, rescue
@@ -100,7 +100,6 @@ class Node:
 
     def _join(self) -> Iterator[str]:
         self.now, renewed = self.world.clock.now(), self.world.clock.monotonic()
-        ensure_groups(self.engine)
         join(self.engine, self.process, self.now, started_by="simulation")
         yield "join"
         sync(self.engine, self.now)

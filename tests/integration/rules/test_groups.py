@@ -12,7 +12,6 @@ from scheduler.engine.control import (
     run_now,
     update_job,
 )
-from scheduler.engine.limits import ensure_groups
 from scheduler.engine.rescue import rescue
 from scheduler.models import Group, Job, RunLog, Status
 from scheduler.schedules import Every
@@ -27,9 +26,7 @@ def groups(settings):
 
 
 def engines(count=1):
-    made = [make_engine() for _ in range(count)]
-    ensure_groups(made[0])
-    return made
+    return [make_engine() for _ in range(count)]
 
 
 def make_jobs(count, group="serial", **columns):

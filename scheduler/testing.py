@@ -7,22 +7,18 @@ import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
 from unittest import mock
-
-from django.db import connections
-from django.db.models import QuerySet
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Claimed, Engine
-from scheduler.engine.claim import Claims, claim_due, claim_waiting
+from scheduler.engine.claim import Claims
 from scheduler.engine.finish import Finished, Outcome, finish_runs
 from scheduler.engine.presence import Process, join, leave
 from scheduler.engine.sync import sync
+from scheduler.engine.tick import tick
 from scheduler.exceptions import InvalidOption
 from scheduler.executors.inline import InlineExecutor
 from scheduler.models import UNPLANNED, Job, RunLog, Status
-from scheduler.models.fields import InstantField
 from scheduler.registry import Registry, registry
 from scheduler.runtime import announce
 
@@ -80,9 +76,6 @@ class ManualScheduler:
         self._engine = Engine(registry=_selected(tasks, only) if only else tasks, name="test")
         self._executor = InlineExecutor(self._finish, self.clock)
         self._runs: list[RunLog] = []
-        jobs = Job.objects.using(self._engine.using).filter(next_start_at__isnull=False).order_by("next_start_at")
-        attempts = RunLog.objects.using(self._engine.using).waiting().order_by("due_at")
-        self._plans = {claim_waiting: _Earliest(attempts, "due_at"), claim_due: _Earliest(jobs, "next_start_at")}
 
     def run_due(self, now: datetime | None = None) -> list[RunLog]:
         """Run what is due at `now`, as a server would that looks at this instant; return the new rows of the ledger."""
@@ -121,23 +114,17 @@ class ManualScheduler:
     def _run_all_due(self) -> datetime | None:
         """Run until nothing is due; return the instant of the next start."""
         for _ in range(MOST_PASSES):
-            now = self.clock.now()
-            starts = {step: start for step, plan in self._plans.items() if (start := plan.look()) is not None}
-            took = [
-                self._take(step(self._engine, now, ahead=AT_ONCE, limit=CAPACITY))
-                for step in starts
-                if starts[step] <= now
-            ]
-            if not any(took):
-                return min((start for start in starts.values() if start > now), default=None)
+            passed = tick(self._engine, self.clock.now(), ahead=AT_ONCE, capacity=CAPACITY)
+            self._take(passed.claims)
+            if not (passed.again or passed.claims.runs):
+                return passed.wake_at
         raise AssertionError(f"There is no end of due runs at {self.clock.now()}: a task makes itself due again.")
 
-    def _take(self, claims: Claims) -> int:
+    def _take(self, claims: Claims) -> None:
         self._runs += claims.not_run
         announce.claims(claims)
         for claimed in claims.runs:
             self._executor.submit(claimed)
-        return claims.looked_at
 
     def _finish(self, claimed: Claimed, outcome: Outcome) -> None:
         settled = finish_runs(self._engine, [Finished(claimed.run, outcome)])
@@ -147,22 +134,6 @@ class ManualScheduler:
     def _taken(self) -> list[RunLog]:
         runs, self._runs = self._runs, []
         return sorted(runs, key=lambda run: (run.scheduled_for, run.pk))
-
-
-class _Earliest:
-    """The first instant of a column. Asked before and after every run of a simulated year, so compiled only once."""
-
-    def __init__(self, rows: QuerySet[Any], column: str) -> None:
-        self._using = rows.db
-        self._field = cast(InstantField, rows.model._meta.get_field(column))
-        self._query = rows.values_list(column)[:1].query.get_compiler(using=rows.db).as_sql()
-
-    def look(self) -> datetime | None:
-        connection = connections[self._using]
-        with connection.cursor() as cursor:
-            cursor.execute(*self._query)
-            row = cursor.fetchone()
-        return self._field.from_db_value(row[0], None, connection) if row else None
 
 
 def run_due(now: datetime, *, tasks: Registry = registry, only: Collection[str] = ()) -> list[RunLog]:

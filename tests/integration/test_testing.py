@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.test import TestCase
 
-from scheduler.engine.control import pause_job, run_now
+from scheduler.engine.control import pause_all, pause_group, pause_job, run_now
 from scheduler.exceptions import UnknownTask
 from scheduler.models import Instance, Job, Status, Trigger
 from scheduler.registry import Registry, register, registry
@@ -125,6 +125,28 @@ def test_the_fixture_and_the_public_api_share_one_clock(greeting, scheduler):
     pause_job(greeting, until=start + 3 * DAY)
     runs = scheduler.simulate(start + 5 * DAY)
     assert slots(runs) == [start + 3 * DAY + 9 * HOUR, start + 4 * DAY + 9 * HOUR]
+
+
+def test_jobs_of_a_limited_group_run_one_after_the_other_I15(settings):
+    settings.SCHEDULER_GROUPS = {"serial": 1}
+    tasks = make_registry("a", "b", schedule=Every(hours=1), group="serial")
+    runs = simulate(T0, at(hours=2), tasks=tasks)
+    assert sorted((run.job.name, run.scheduled_for) for run in runs) == [
+        (name, at(hours=hour)) for name in "ab" for hour in (1, 2)
+    ]
+
+
+def test_the_pause_of_a_group_and_of_everything_end_as_on_a_server_I3(scheduler):
+    register("grouped", schedule=Every(hours=1), group="g")(lambda: None)
+    try:
+        start = scheduler.clock.now()
+        scheduler.run_due()
+        pause_all(until=start + 2.5 * HOUR)
+        pause_group("g", until=start + 4 * HOUR)
+        runs = scheduler.simulate(start + 5 * HOUR)
+    finally:
+        registry.remove("grouped")
+    assert [run.scheduled_for - start for run in runs if run.job.name == "grouped"] == [4 * HOUR, 5 * HOUR]
 
 
 def test_a_task_that_makes_itself_due_for_ever_is_an_error(known_again, monkeypatch):

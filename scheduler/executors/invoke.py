@@ -50,8 +50,8 @@ def invoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
     """Run a task in this thread, outside any transaction of ours. Never raises."""
     started_at = max(clock.now(), claimed.start_at)
     with _current_run(context), own_connections(context):
-        if reason := _closed_gate(claimed):
-            return skipped_by_gate(claimed, context, reason, clock)
+        if (ended := _ended_before_its_call(claimed, context, clock)) is not None:
+            return ended
         run_started.send_robust(Claimed, run=context)
         try:
             result = _call(claimed, context, clock)
@@ -63,16 +63,16 @@ def invoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
     return _succeeded(context, result, started_at, clock)
 
 
-def ask_and_tell(claimed: Claimed, context: RunContext) -> str | None:
-    """Before an async task, in a worker: ask its gate, return why it is closed; if it is open, say that the run begins.
+def ask_and_tell(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome | None:
+    """Before an async task, in a worker: return how the run ends without a call; None when it begins, and this is told.
 
-    Both may use the database or block, which on the event loop would fail or hold up every other task.
+    Gate and receivers may use the database or block, which on the event loop would fail or hold up every other task.
     """
     with _current_run(context), own_connections(context):
-        reason = _closed_gate(claimed)
-        if reason is None:
+        ended = _ended_before_its_call(claimed, context, clock)
+        if ended is None:
             run_started.send_robust(Claimed, run=context)
-        return reason
+        return ended
 
 
 async def ainvoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
@@ -108,9 +108,15 @@ def _closed_gate(claimed: Claimed) -> str | None:
     return answer if isinstance(answer, str) else "it says no"
 
 
-def skipped_by_gate(claimed: Claimed, context: RunContext, reason: str, clock: Clock) -> Outcome:
-    """Return the end of a run whose gate was closed: its slot is skipped."""
-    return _outcome(context, Status.SKIPPED, claimed.start_at, clock, reason=f"gate: {reason}")
+def _ended_before_its_call(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome | None:
+    """Return the end of a run whose gate is closed, or which was asked to stop while its gate or its lock was asked."""
+    started_at = claimed.start_at
+    if reason := _closed_gate(claimed):
+        return _outcome(context, Status.SKIPPED, started_at, clock, reason=f"gate: {reason}")
+    if context.timed_out:
+        error = "Timed out before its task was called: its gate, or the lock of its slot, took too long to answer."
+        return _outcome(context, Status.TIMED_OUT, started_at, clock, error=error)
+    return stopped(context, started_at, clock) if context.stop_requested else None
 
 
 def _call(claimed: Claimed, context: RunContext, clock: Clock) -> Any:

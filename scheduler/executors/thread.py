@@ -13,7 +13,7 @@ from scheduler.engine.base import Claimed
 from scheduler.engine.finish import Outcome
 from scheduler.engine.plan import policy_of
 from scheduler.executors.base import Done
-from scheduler.executors.invoke import ainvoke, ask_and_tell, context_for, faulty, invoke, skipped_by_gate
+from scheduler.executors.invoke import ainvoke, ask_and_tell, context_for, faulty, invoke
 from scheduler.executors.living import Living
 from scheduler.executors.loop import LoopThread
 from scheduler.functions import is_async
@@ -238,8 +238,8 @@ class ThreadExecutor:
             return refused
         if living.holds_worker:
             return self._call(living)
-        if reason := ask_and_tell(living.claimed, living.context):
-            return skipped_by_gate(living.claimed, living.context, reason, self._clock)
+        if (ended := ask_and_tell(living.claimed, living.context, self._clock)) is not None:
+            return ended
         self._hand_to_loop(living)
         return None
 

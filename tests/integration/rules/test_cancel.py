@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,8 @@ from tests.factories import at, finish, make_job
 from tests.integration.rules.process import PATIENCE, until
 
 pytestmark = pytest.mark.django_db
+
+TIMED_OUT = "Timed out before its task was called: its gate, or the lock of its slot, took too long to answer."
 
 
 def polite():
@@ -131,6 +134,83 @@ def test_a_pending_run_never_starts(play):
     assert play.tick(1) == []
     run.refresh_from_db()
     assert (run.status, run.finished_at) == (Status.CANCELLED, at(0))
+
+
+class TestWhileItsGateIsAsked:
+    """The run lives, and its task has not been called: then it never is, whatever kind of function it is."""
+
+    @pytest.fixture(params=["sync", "async"])
+    def gate(self, start, request):
+        """A run whose gate takes its time to say yes."""
+        process, calls = start(), []
+        asked, may_answer = threading.Event(), threading.Event()
+
+        def slow_gate():
+            asked.set()
+            return may_answer.wait(PATIENCE)
+
+        async def asynchronous():
+            calls.append(1)
+
+        process.engine.registry.remove("task")
+        function = asynchronous if request.param == "async" else lambda: calls.append(1)
+        register("task", gate=slow_gate, into=process.engine.registry)(function)
+        make_job(timeout=2, on_lost="skip")
+        process.dispatch()
+        process.dispatch(at(60))
+        assert asked.wait(PATIENCE)
+        yield SimpleNamespace(process=process, answer=may_answer.set)
+        assert calls == []
+
+    def ended(self, gate):
+        gate.answer()
+        gate.process.until_idle()
+        run = RunLog.objects.get()
+        return run.status, run.reason or run.error.splitlines()[0]
+
+    def test_a_cancel_ends_it(self, gate):
+        cancel_run(RunLog.objects.get().pk)
+        assert self.ended(gate) == (Status.CANCELLED, "stopped when asked to: cancelled")
+
+    def test_its_time_limit_ends_it_F3(self, gate):
+        gate.process.watch(at(62))
+        assert self.ended(gate) == (Status.TIMED_OUT, TIMED_OUT)
+
+    def test_a_stop_leaves_its_slot_to_others_R3(self, gate):
+        gate.process.runner.executor.request_stop()
+        assert self.ended(gate) == (Status.LOST, "its process was stopped")
+
+
+def test_a_cancel_while_its_lock_is_asked_ends_it(start):
+    """The same, where hosts share a lock: between yes and call."""
+    process = start()
+    task = process.hold()
+
+    def asks(living):
+        living.stop("cancelled")
+
+    process.runner.executor._refusal = asks
+    make_job()
+    process.dispatch()
+    process.dispatch(at(60))
+    process.until_idle()
+    assert (RunLog.objects.get().status, task.calls) == (Status.CANCELLED, 0)
+
+
+def test_a_cancel_while_the_loop_takes_it_is_felt_X1(start, monkeypatch):
+    process = start()
+    executor = process.runner.executor
+    real = executor._loop.run
+
+    def run(*args):
+        cancel = real(*args)
+        executor.living()[0].stop("cancelled")
+        return cancel
+
+    monkeypatch.setattr(executor._loop, "run", run)
+    run_living(process, patient)
+    process.until_idle()
+    assert RunLog.objects.get().status == Status.CANCELLED
 
 
 class TestReplace:

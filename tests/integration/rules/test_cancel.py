@@ -34,13 +34,18 @@ async def patient():
 
 def run_living(process, function, **options):
     """Start a run of a job in a worker or on the loop; return its row."""
+    hand_over(process, function, **options)
+    until(process.living, "the start")
+    return RunLog.objects.get(status=Status.RUNNING)
+
+
+def hand_over(process, function, **options):
+    """Claim a run of a job and give it to the executor; it may end at once."""
     process.engine.registry.remove("task")
     register("task", into=process.engine.registry)(function)
     make_job(**options)
     process.dispatch()
     process.dispatch(at(60))
-    until(process.living, "the start")
-    return RunLog.objects.get(status=Status.RUNNING)
 
 
 @pytest.mark.parametrize("function", [polite, patient], ids=["sync", "async"])
@@ -208,7 +213,7 @@ def test_a_cancel_while_the_loop_takes_it_is_felt_X1(start, monkeypatch):
         return cancel
 
     monkeypatch.setattr(executor._loop, "run", run)
-    run_living(process, patient)
+    hand_over(process, patient)
     process.until_idle()
     assert RunLog.objects.get().status == Status.CANCELLED
 

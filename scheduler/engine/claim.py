@@ -46,6 +46,8 @@ class Claims:
     resumed: list[Job] = field(default_factory=list)
     looked_at: int = 0
     asked_to_stop: list[int] = field(default_factory=list)
+    met_another: bool = False
+    """Another instance was counting the places of a group: what was not taken may have a place in a moment."""
 
     def __iadd__(self, other: "Claims") -> "Claims":
         self.runs += other.runs
@@ -53,6 +55,7 @@ class Claims:
         self.resumed += other.resumed
         self.looked_at += other.looked_at
         self.asked_to_stop += other.asked_to_stop
+        self.met_another |= other.met_another
         return self
 
 
@@ -97,7 +100,7 @@ def _claim(engine: Engine, due: QuerySet[Job], now: datetime, limit: int, decide
         return Claims()
     if any(decision.job.orphaned_at for decision in decisions):
         take_back(engine, served_elsewhere(engine, now))  # whoever joined meanwhile has looked too early
-    return _sorted_out(engine, decisions, stopped)
+    return _sorted_out(engine, decisions, Claims(asked_to_stop=stopped, met_another=limits.met_another))
 
 
 def _claim_one_by_one(engine: Engine, due: QuerySet[Job], now: datetime, limit: int) -> Claims:
@@ -112,8 +115,8 @@ def _claim_one_by_one(engine: Engine, due: QuerySet[Job], now: datetime, limit: 
     return claims
 
 
-def _sorted_out(engine: Engine, decisions: list[Decision], stopped: list[int]) -> Claims:
-    claims = Claims(looked_at=len(decisions), asked_to_stop=stopped)
+def _sorted_out(engine: Engine, decisions: list[Decision], claims: Claims) -> Claims:
+    claims.looked_at = len(decisions)
     for decision in decisions:
         claims.resumed += [decision.job] if decision.resumed else []
         for row in decision.rows:
@@ -139,7 +142,8 @@ def claim_waiting(engine: Engine, now: datetime, *, ahead: timedelta, limit: int
         engine.lost_races += 1
         return Claims()
     started = [Claimed(run, engine.registry.get(run.job.task)) for run in decided if run.status == Status.RUNNING]
-    return Claims(runs=started, looked_at=len(decided) + len(engine.foreign_tasks) - known)
+    looked_at = len(decided) + len(engine.foreign_tasks) - known
+    return Claims(runs=started, looked_at=looked_at, met_another=limits.met_another)
 
 
 def _ready(engine: Engine, limits: Limits, horizon: datetime, run_id: int | None) -> QuerySet[RunLog]:

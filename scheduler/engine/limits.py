@@ -27,6 +27,8 @@ class Limits:
 
     paused: set[str] = field(default_factory=set)
     places: Counter[str] = field(default_factory=Counter)
+    met_another: bool = False
+    """Another instance is counting the places of a group just now: there may be some in a moment."""
 
     def pauses(self, job: Job) -> bool:
         """Return whether a pause of its group, or of everything, stops the job."""
@@ -84,6 +86,7 @@ def read_limits(engine: Engine, *, waits: bool = False) -> Limits:
             groups.bulk_create([Group(name=name) for name in conf.GROUPS], ignore_conflicts=True)
         limited = groups.filter(name__in=list(conf.GROUPS)).order_by("name")
         ours = {group.name for group in locked(limited, skip_locked=not waits)}
+        limits.met_another = len(ours) < len(conf.GROUPS)
         living = living_by_group(engine, ours)
         for name, most in conf.GROUPS.items():
             limits.places[name] = most - living[name] if name in ours else 0

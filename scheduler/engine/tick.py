@@ -9,6 +9,9 @@ from scheduler.engine.limits import end_expired_pauses
 from scheduler.engine.presence import Look, look, starts_after
 from scheduler.models import UNPLANNED
 
+IN_A_MOMENT = timedelta(milliseconds=100)
+"""An instance that counts the places of groups is done with it by then."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tick:
@@ -40,19 +43,17 @@ def tick(engine: Engine, now: datetime, *, ahead: timedelta, capacity: int) -> T
         claims += claim_due(engine, now, ahead=ahead, limit=left)
     free = len(claims.runs) < capacity
     again = planned > 0 or (claims.looked_at > 0 and free) or _is_due(seen.next_pause_end_at, now)
-    return Tick(
-        claims,
-        wake_at=_wake_at(engine, seen, now, ahead, hidden=free and not again),
-        again=again,
-        someone_died=seen.someone_died,
-    )
+    looks = _looks_to_come(engine, seen, now, ahead, hidden=free and not again)
+    if free and claims.met_another:
+        looks.append(now + IN_A_MOMENT)
+    return Tick(claims, wake_at=min(looks, default=None), again=again, someone_died=seen.someone_died)
 
 
 def _is_due(at: datetime | None, horizon: datetime) -> bool:
     return at is not None and at <= horizon
 
 
-def _wake_at(engine: Engine, seen: Look, now: datetime, ahead: timedelta, *, hidden: bool) -> datetime | None:
+def _looks_to_come(engine: Engine, seen: Look, now: datetime, ahead: timedelta, *, hidden: bool) -> list[datetime]:
     """Return when to look again: `ahead` of the earliest start to come, or when a pause ends.
 
     What is due already waits for a free worker or a free job. Although workers are free, it may wait for its group or
@@ -65,4 +66,4 @@ def _wake_at(engine: Engine, seen: Look, now: datetime, ahead: timedelta, *, hid
     looks = [at - ahead if at - ahead > now else at for at in to_come]
     if seen.next_pause_end_at is not None and seen.next_pause_end_at > now:
         looks.append(seen.next_pause_end_at)
-    return min(looks, default=None)
+    return looks

@@ -1,7 +1,11 @@
 """Groups: a limit on living runs, shared by jobs and instances; and a stop for all of them (I15)."""
 
-import pytest
+from threading import Event, Thread
 
+import pytest
+from django.db import connection, transaction
+
+from scheduler.engine import limits
 from scheduler.engine.control import (
     pause_all,
     pause_group,
@@ -12,6 +16,7 @@ from scheduler.engine.control import (
     run_now,
     update_job,
 )
+from scheduler.engine.limits import read_limits
 from scheduler.engine.rescue import rescue
 from scheduler.models import Group, Job, RunLog, Status
 from scheduler.schedules import Every
@@ -76,6 +81,47 @@ def test_who_waits_for_the_end_of_a_pause_hides_no_start_to_come():
     (engine,) = engines()
     pause_group("serial", reason="holidays")
     assert tick_at(engine, at(60.5)).wake_at == at(62)
+
+
+@pytest.mark.parametrize("due", ["job", "attempt"])
+def test_who_meets_another_that_counts_the_places_looks_again_soon_I17(due, monkeypatch):
+    """Else it slept for a whole poll, with free workers and places in the group."""
+    (job,) = make_jobs(1, "pair")
+    if due == "attempt":
+        Job.objects.update(next_start_at=None)
+        RunLog.objects.create(job=job, scheduled_for=at(0), due_at=at(30), trigger="retry", status=Status.PENDING)
+    (engine,) = engines()
+    with monkeypatch.context() as patch:
+        patch.setattr(limits, "locked", lambda rows, **_: rows.none() if rows.model is Group else rows)
+        passed = tick_at(engine, at(60), capacity=4)
+        assert (passed.claims.runs, passed.again) == ([], False)
+        assert at(60) < passed.wake_at <= at(60.1)
+    assert len(tick_at(engine, passed.wake_at, capacity=4).claims.runs) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(not connection.features.has_select_for_update_skip_locked, reason="one writer at a time")
+def test_the_places_of_a_group_are_counted_by_one_instance_at_a_time_I15():
+    make_jobs(1)
+    (engine,) = engines()
+    assert claim_at(engine, at(1)).runs == []
+    counting, counted = Event(), Event()
+
+    def count():
+        with transaction.atomic():
+            read_limits(engine)
+            counting.set()
+            counted.wait(10)
+        connection.close()
+
+    other = Thread(target=count)
+    other.start()
+    counting.wait(10)
+    met = tick_at(engine, at(60))
+    counted.set()
+    other.join(10)
+    assert (met.claims.runs, met.wake_at) == ([], at(60.1))
+    assert len(tick_at(engine, at(61)).claims.runs) == 1
 
 
 def test_an_attempt_that_waits_for_its_job_hides_no_other():

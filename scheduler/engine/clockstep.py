@@ -1,20 +1,25 @@
 """Clock step: after the clock was set back, plans made by the wrong clock would wait until it catches up."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from django.db.models import Max, Q
 
 from scheduler.engine.base import Engine
+from scheduler.engine.bulk import LostRace, update_rows
 from scheduler.engine.grid import beginning
-from scheduler.engine.plan import jitter_of, policy_of, schedule_of, set_next
+from scheduler.engine.plan import end_of_backoff, schedule_of, set_next, slots_begin
+from scheduler.engine.promises import hurry_promises
 from scheduler.engine.write import locked, write_transaction
 from scheduler.exceptions import ConfigurationError
-from scheduler.models import UNPLANNED, Instance, Job, RunLog, Trigger
+from scheduler.models import UNPLANNED, Instance, Job, RunLog
+from scheduler.policy.misfire import RESOLUTION
 from scheduler.schedules import AfterJobs, Schedule
 
-SLOTS_LOOKED_AT = 1000
 TOLERANCE = timedelta(seconds=5)
+JOBS_AT_ONCE = 200
+COLUMNS = ("version", "anchor_at", "last_slot", "next_run_at", "next_start_at")
 
 
 def was_set_back(engine: Engine, tell_time: Callable[[], datetime]) -> bool:
@@ -29,27 +34,30 @@ def was_set_back(engine: Engine, tell_time: Callable[[], datetime]) -> bool:
 
 
 def clock_moved_back(engine: Engine, now: datetime) -> int:
-    """Plan jobs whose next slot is later than their schedule says; returns how many.
+    """Plan jobs whose next slot or start is later than their schedule says; returns how many.
 
     An interval goes on within one interval, on a grid that begins now: the old grid's slots have been run. A fixed time
     takes its first slot that the ledger has not decided yet, so that nothing is repeated. Jobs whose run is going on
-    stay busy; what they do next is moved all the same.
+    stay busy; what they do next is moved all the same. A few jobs at a time: heartbeats must not wait for all of them.
     """
-    count = 0
     with write_transaction(engine.using):
         _forget_the_future(engine, now)
-        later = Q(next_run_at__gt=now) | Q(next_run_at__isnull=False, next_start_at__gt=now)
-        jobs = Job.objects.using(engine.using).filter(later).exclude(next_start_at=UNPLANNED)
-        for job in locked(jobs.order_by("pk")):
-            try:
-                count += _pull_forward(engine, job, now)
-            except (ConfigurationError, ValueError, OverflowError):
-                continue  # the tick will say what is wrong with this one
+    hurry_promises(engine, now)
+    later = Q(next_run_at__gt=now) | Q(next_run_at__isnull=False, next_start_at__gt=now)
+    planned = Job.objects.using(engine.using).filter(later).exclude(next_start_at=UNPLANNED).order_by("pk")
+    count, last = 0, 0
+    while jobs := list(planned.filter(pk__gt=last).defer("state")[:JOBS_AT_ONCE]):
+        last = jobs[-1].pk
+        try:
+            count += _repair(engine, jobs, now)
+        except LostRace:
+            with write_transaction(engine.using):
+                count += _repair(engine, list(locked(planned.filter(pk__in=[job.pk for job in jobs]))), now)
     return count
 
 
 def _forget_the_future(engine: Engine, now: datetime) -> None:
-    """What happened by the wrong clock has happened by now; promised retries wait no longer than their backoff.
+    """What happened by the wrong clock has happened by now.
 
     Nor is an instance alive until the wrong time: those that live renew their heartbeat, the others are soon dead.
     """
@@ -59,59 +67,81 @@ def _forget_the_future(engine: Engine, now: datetime) -> None:
     for column in ("last_slot", "anchor_at"):  # since when jobs count what others do
         jobs.filter(schedule__contains='"after_jobs"', **{f"{column}__gt": now}).update(**{column: now})
     Instance.objects.using(engine.using).filter(heartbeat_at__gt=now).update(heartbeat_at=now)
-    promised = RunLog.objects.using(engine.using).waiting().filter(due_at__gt=now, trigger=Trigger.RETRY)
-    for run in promised.select_related("job"):
-        try:
-            due_at = now + policy_of(run.job).backoff.step(run.failed_attempts)
-        except ConfigurationError:
-            continue
-        promised.filter(pk=run.pk, due_at__gt=due_at).update(due_at=due_at)
 
 
-def _pull_forward(engine: Engine, job: Job, now: datetime) -> int:
-    schedule, before = schedule_of(job), job.next_run_at
-    if schedule.kind == "once":
-        return 0
+def _repair(engine: Engine, jobs: Sequence[Job], now: datetime) -> int:
+    """Plan jobs again and write those that changed; raises LostRace when somebody else has changed one meanwhile."""
+    undecided = _first_undecided(engine, jobs, now)
+    changed = [job for job in jobs if _pull_forward(job, undecided.get(job.pk), now)]
+    for job in changed:
+        job.version += 1
+    rows = ((*(getattr(job, column) for column in COLUMNS), job.pk, job.version - 1) for job in changed)
+    with write_transaction(engine.using):
+        update_rows(engine.using, Job, COLUMNS, ("id", "version"), rows)
+    return len(changed)
+
+
+def _pull_forward(job: Job, undecided: datetime | None, now: datetime) -> bool:
+    """Move the plan of a job to where the right clock has it, if that is earlier; True when it was."""
+    try:
+        schedule, planned, start = schedule_of(job), job.next_run_at, job.next_start_at
+        slot = _slot_by(job, schedule, undecided, now)
+        is_earlier = slot is not None and planned is not None and slot < planned
+        if is_earlier and schedule.period is not None:
+            job.anchor_at = beginning(job, now)
+        set_next(job, slot if is_earlier else planned, not_before=end_of_backoff(job))
+    except (ConfigurationError, ValueError, OverflowError):
+        return False  # the tick will say what is wrong with this one
+    if is_earlier:
+        job.last_slot = job.last_slot if job.last_slot and job.last_slot <= now else None
+        return True
+    # The slot is right; a start that was put off until after an end by the wrong clock is not.
+    return start is not None and job.next_start_at is not None and job.next_start_at < start
+
+
+def _slot_by(job: Job, schedule: Schedule, undecided: datetime | None, now: datetime) -> datetime | None:
+    """Return the next slot of a job by the clock that says `now`."""
+    begin = slots_begin(job, now)
     if isinstance(schedule, AfterJobs):
-        slot: datetime | None = now
-    elif schedule.period is not None:
-        slot = _restart_grid(job, schedule, now)
-    else:
-        slot = _first_undecided(engine, job, schedule, now)
-    if slot is None or before is None or slot >= before:
-        return _start_in_time(engine, job, now)
-    job.last_slot = None
-    set_next(job, slot)
-    Job.objects.using(engine.using).filter(pk=job.pk).update(
-        anchor_at=job.anchor_at, last_slot=None, next_run_at=job.next_run_at, next_start_at=job.next_start_at
-    )
-    return 1
+        return begin + RESOLUTION  # its parents have ended by now
+    if schedule.period is None:
+        return undecided
+    first = job.schedule.next_after(begin)  # not on the grid of the job, but on one that its schedule names
+    return None if first is None else max(first, now + schedule.period)
 
 
-def _start_in_time(engine: Engine, job: Job, now: datetime) -> int:
-    """The slot is right; a start that was put off until after an end by the wrong clock is not."""
-    if job.next_run_at is None or job.next_start_at is None:
-        return 0
-    longest = jitter_of(job, job.next_run_at) + policy_of(job).backoff.step(job.consecutive_failures) + TOLERANCE
-    if job.next_start_at - max(now, job.next_run_at) <= longest:
-        return 0
-    set_next(job, job.next_run_at)
-    return Job.objects.using(engine.using).filter(pk=job.pk).update(next_start_at=job.next_start_at)
+def _first_undecided(engine: Engine, jobs: Iterable[Job], now: datetime) -> dict[int, datetime]:
+    """Return the first slots of jobs, by id, that nothing has decided although they are earlier than planned.
+
+    Almost all plans are right, as one look at the schedule tells; the ledger is asked about the others only, at once.
+    """
+    first = {job.pk: slot for job in jobs if (slot := _slot_before_plan(job, now))}
+    if not first:
+        return {}
+    schedules = {job.pk: (schedule_of(job), job.next_run_at) for job in jobs if job.pk in first}
+    rows = RunLog.objects.using(engine.using).filter(job__in=first, scheduled_for__gt=now)
+    ranges = rows.order_by("job", "scheduled_for").values_list("job", "coalesced_from", "scheduled_for")
+    for pk, decided in groupby(ranges.iterator(), key=lambda row: row[0]):
+        schedule, planned = schedules[pk]
+        slot = _behind(schedule, first.pop(pk), ((since or until, until) for _, since, until in decided))
+        if slot is not None and slot < planned:
+            first[pk] = slot
+    return first
 
 
-def _restart_grid(job: Job, schedule: Schedule, now: datetime) -> datetime | None:
-    period = schedule.period
-    if period is None or job.next_run_at is None or job.next_run_at <= now + period:
+def _slot_before_plan(job: Job, now: datetime) -> datetime | None:
+    try:
+        schedule = schedule_of(job)
+        slot = schedule.next_after(slots_begin(job, now)) if schedule.period is None else None
+    except (ConfigurationError, ValueError, OverflowError):
         return None
-    job.anchor_at = beginning(job, now)
-    return now + period
+    return slot if slot and job.next_run_at and slot < job.next_run_at else None
 
 
-def _first_undecided(engine: Engine, job: Job, schedule: Schedule, now: datetime) -> datetime | None:
-    slots = schedule.upcoming(SLOTS_LOOKED_AT, now)
-    decided = set(
-        RunLog.objects.using(engine.using)
-        .filter(job=job, scheduled_for__in=slots)
-        .values_list("scheduled_for", flat=True)
-    )
-    return next((slot for slot in slots if slot not in decided), None)
+def _behind(schedule: Schedule, slot: datetime, decided: Iterable[tuple[datetime, datetime]]) -> datetime | None:
+    """Return the first slot from `slot` on that lies in none of the ranges; these come in the order of their ends."""
+    at: datetime | None = slot
+    for since, until in decided:
+        if at is not None and since <= at <= until:
+            at = schedule.next_after(until)
+    return at

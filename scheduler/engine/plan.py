@@ -68,12 +68,18 @@ def replan(job: Job, now: datetime, *, since: datetime | None = None) -> None:
 
 def plan_probe(job: Job, now: datetime, *, included: bool = False) -> None:
     """Plan the half-open run of a broken job: its first slot once `breaker_probe_after` is over, if it has one."""
-    probe_after = policy_of(job).breaker_probe_after
-    if not probe_after:
-        set_next(job, None)
-        return
-    earliest = max(now, (job.last_finished_at or job.broken_at or now) + probe_after)
-    set_next(job, _first_slot(job, earliest, included=included), not_before=earliest)
+    slot = _first_slot(job, now, included=included) if policy_of(job).breaker_probe_after else None
+    set_next(job, slot, not_before=slots_begin(job, now))
+
+
+def slots_begin(job: Job, now: datetime) -> datetime:
+    """Return after which instant the next slot of a job may lie: now, or as late as `starts_at` or its probe."""
+    policy, begin = policy_of(job), now
+    if policy.starts_at is not None:
+        begin = max(begin, policy.starts_at - RESOLUTION)
+    if job.broken_at and policy.breaker_probe_after:
+        begin = max(begin, (job.last_finished_at or job.broken_at) + policy.breaker_probe_after)
+    return begin
 
 
 def _first_slot(job: Job, begin: datetime, *, included: bool) -> datetime | None:
@@ -85,12 +91,10 @@ def _first_slot(job: Job, begin: datetime, *, included: bool) -> datetime | None
     if isinstance(schedule, AfterJobs) or schedule.kind == "once":
         slot = _lone_slot(job, schedule)
         return None if slot and starts_at and slot < starts_at else slot
-    if starts_at and starts_at > begin:
-        begin, included = starts_at, True
-    after = begin - RESOLUTION if included else begin
+    after = slots_begin(job, begin - RESOLUTION if included else begin)
     if schedule.from_completion:
         planned = schedule.next_after(max(filter(None, (job.anchor_at, job.last_finished_at)), default=begin))
-        return planned if planned and planned > after else schedule.next_after(begin)
+        return planned if planned and planned > after else schedule.next_after(max(begin, after))
     return schedule.next_after(max(after, job.last_slot or after))
 
 

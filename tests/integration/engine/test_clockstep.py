@@ -3,11 +3,14 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from scheduler.engine import clockstep
 from scheduler.engine.clockstep import clock_moved_back
-from scheduler.models import Job
-from scheduler.schedules import Cron, DailyAt, Every, Once
-from tests.factories import HOUR, at, claim_at, ledger, make_engine, make_job, run_at
+from scheduler.models import Job, RunLog
+from scheduler.schedules import Cron, DailyAt, Every, Once, Schedule
+from tests.factories import HOUR, T0, at, claim_at, finish, ledger, make_engine, make_job, run_at
 
 pytestmark = pytest.mark.django_db
 
@@ -62,6 +65,126 @@ def test_an_orphan_that_keeps_its_plan_does_not_become_due_I13():
     job.refresh_from_db()
     assert (job.next_run_at, job.next_start_at) == (at(hours=3), None)
     assert claim_at(engine, at(hours=4)).runs == []
+
+
+class TestCoalesced:
+    """A slot that is counted on the row of a later one is decided (I3)."""
+
+    @pytest.mark.parametrize("options", [{}, {"misfire": "skip", "grace": 1}], ids=["caught up", "missed"])
+    def test_it_is_not_run_again_I3(self, options):
+        job = make_job(schedule=Cron("*/5 * * * *"), **options)
+        engine = make_engine()
+        run_at(engine, at(minutes=5))
+        for claimed in claim_at(engine, at(minutes=122)).runs:
+            finish(engine, claimed, at(minutes=122))
+        row = job.runs.order_by("-scheduled_for").first()
+        assert (row.coalesced_from, row.scheduled_for) == (at(minutes=10), at(minutes=120))
+        assert clock_moved_back(engine, at(minutes=6)) == 0
+        assert claim_at(engine, at(minutes=121)).runs == []
+        assert run_at(engine, at(minutes=125)).coalesced == 0
+
+    def test_a_slot_between_decided_ones_is_not_lost_I3(self):
+        job = make_job(schedule=Cron("*/5 * * * *"), planned_at=at(minutes=60))
+        RunLog.objects.create(job=job, scheduled_for=at(minutes=15), coalesced_from=at(minutes=5), coalesced=2)
+        RunLog.objects.create(job=job, scheduled_for=at(minutes=40), coalesced_from=at(minutes=25), coalesced=3)
+        RunLog.objects.create(job=job, scheduled_for=at(minutes=33), trigger="manual")
+        assert clock_moved_back(make_engine(), at(minutes=6)) == 1
+        assert Job.objects.get().next_run_at == at(minutes=20)
+        Job.objects.update(next_run_at=at(minutes=65), next_start_at=at(minutes=65))
+        assert clock_moved_back(make_engine(), at(minutes=21)) == 1
+        assert Job.objects.get().next_run_at == at(minutes=45)
+
+
+class TestCost:
+    """However many jobs there are: few queries, short transactions, one look at each schedule whose plan is right."""
+
+    def cost(self, count, monkeypatch):
+        for number in range(count):
+            make_job(f"daily{number}", DailyAt(hour=3, minute=number % 60))
+            make_job(f"every{number}", Every(hours=1))
+        looks, real = [], Schedule.next_after
+        with monkeypatch.context() as patched, CaptureQueriesContext(connection) as asked:
+            patched.setattr(Schedule, "next_after", lambda *args: looks.append(args) or real(*args))
+            assert clock_moved_back(make_engine(), at(1)) == 0
+        Job.objects.all().delete()
+        return len(looks) / count, len(asked)
+
+    def test_right_plans_cost_one_look_each_and_no_further_query(self, monkeypatch):
+        few, many = self.cost(2, monkeypatch), self.cost(80, monkeypatch)
+        assert few == many
+        assert many[0] <= 3
+
+    def test_wrong_plans_are_looked_up_and_written_together(self, monkeypatch):
+        found = []
+        for count in (2, 80):
+            for number in range(count):
+                make_job(f"{count} {number}", Cron("* * * * *"), planned_at=at(hours=2))
+            with CaptureQueriesContext(connection) as asked:
+                assert clock_moved_back(make_engine(), at(1)) == count
+            found.append(sum(not query["sql"].startswith(("SAVEPOINT", "RELEASE")) for query in asked))
+            Job.objects.all().delete()
+        assert found[0] == found[1]
+
+    def test_all_are_repaired_a_few_at_a_time(self, monkeypatch):
+        monkeypatch.setattr(clockstep, "JOBS_AT_ONCE", 2)
+        for number in range(5):
+            make_job(f"job{number}", planned_at=at(hours=2))
+        assert clock_moved_back(make_engine(), at(1)) == 5
+        assert set(Job.objects.values_list("next_run_at", flat=True)) == {at(61)}
+
+    def test_what_others_change_meanwhile_stays_and_the_rest_is_repaired(self, monkeypatch):
+        for name in ("one", "other"):
+            make_job(name, planned_at=at(hours=2))
+        look = clockstep._first_undecided
+
+        def look_while_another_pauses(*args):
+            monkeypatch.setattr(clockstep, "_first_undecided", look)
+            Job.objects.filter(name="one").update(paused_at=T0, next_run_at=None, next_start_at=None)
+            return look(*args)
+
+        monkeypatch.setattr(clockstep, "_first_undecided", look_while_another_pauses)
+        assert clock_moved_back(make_engine(), at(1)) == 1
+        assert dict(Job.objects.values_list("name", "next_run_at")) == {"one": None, "other": at(61)}
+
+
+class TestRightPlans:
+    """A plan is not wrong because its slot is far."""
+
+    @pytest.mark.parametrize("schedule", [DailyAt(hour=3), Every(hours=1)], ids=str)
+    def test_nothing_is_pulled_before_starts_at_I4(self, schedule):
+        job = make_job(schedule=schedule, starts_at=at(days=10))
+        assert job.next_run_at >= at(days=10)
+        assert clock_moved_back(make_engine(), at(1)) == 0
+
+    def test_nothing_is_pulled_before_the_anchor_of_the_schedule_I9(self):
+        make_job(schedule=Every(hours=1, anchor=at(days=10)))
+        assert clock_moved_back(make_engine(), at(1)) == 0
+
+    @pytest.mark.parametrize("schedule", [Cron("*/5 * * * *"), Every(minutes=5)], ids=str)
+    def test_the_probe_of_a_broken_job_stays_I11(self, schedule):
+        job = make_job(schedule=schedule, breaker_threshold=1, breaker_probe_after=7200)
+        engine = make_engine()
+        run_at(engine, at(minutes=5), "failed")
+        job.refresh_from_db()
+        planned = job.next_run_at
+        assert planned > at(minutes=125)
+        assert clock_moved_back(engine, at(minutes=5, seconds=1)) == 0
+        assert Job.objects.get().next_run_at == planned
+
+    def test_backoff_is_kept_I11(self):
+        make_job(backoff=[3600])
+        engine = make_engine()
+        run_at(engine, at(60), "failed")
+        clock_moved_back(engine, at(61))
+        assert Job.objects.get().next_start_at == at(3660)
+
+    def test_backoff_by_the_wrong_clock_is_counted_from_now_I11(self):
+        make_job(backoff=[3600])
+        engine = make_engine()
+        run_at(engine, at(hours=5), "failed")
+        for now in (at(61), at(66)):
+            clock_moved_back(engine, now)
+            assert Job.objects.get().next_start_at == at(61) + HOUR
 
 
 @pytest.mark.parametrize("schedule", [Once(at(hours=5)), DailyAt(hour=15), Every(hours=1)])

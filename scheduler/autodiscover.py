@@ -1,7 +1,6 @@
 """Autodiscover: import the tasks modules of all installed apps, and remember those that fail."""
 
 import logging
-import traceback
 from importlib import import_module
 
 from django.apps import apps
@@ -36,7 +35,7 @@ def _import(module: str) -> None:
             module,
             registry.failures[module],
             extra={"action": "module_failed", "module_name": module},
+            exc_info=logger.isEnabledFor(logging.DEBUG),
         )
-        logger.debug("%s", traceback.format_exc())
     else:
         registry.failures.pop(module, None)

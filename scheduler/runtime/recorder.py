@@ -150,7 +150,14 @@ class Recorder:
         try:
             return finish_runs(self._engine, [end], in_doubt=True)
         except (DataError, IntegrityError, ValueError, TypeError) as error:
-            logger.warning("The texts of run %s cannot be stored: %s", end.run.pk, error)
+            run = end.run
+            logger.warning(
+                "Run %s of %s: its texts cannot be stored: %s",
+                run.pk,
+                run.job.name,
+                error,
+                extra={"action": "value_dropped", "job": run.job.name, "run": run.pk},
+            )
             bare = replace(
                 end.outcome, result="", log="", totals=None, state=None, error=f"not stored: {error!r}"[:500]
             )

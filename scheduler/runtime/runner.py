@@ -150,8 +150,9 @@ class Runner:
                 step()
             except Exception as error:
                 drop_connections()
+                text = "The scheduler could not leave cleanly; others will rescue its runs"
                 with suppress(Exception):  # a logging handler that fails must not end this
-                    self._say_left_to_others(error)
+                    logger.error(text, exc_info=error, extra={"action": "leave_failed"})
 
     def _give_back(self) -> None:
         self.dispatching.join(self._seconds_for_runs())  # it may be about to hand over what it has just claimed
@@ -180,9 +181,6 @@ class Runner:
 
     def _seconds_for_runs(self) -> float:
         return max(0.0, self._runs_end_by - self.clock.monotonic())
-
-    def _say_left_to_others(self, error: Exception) -> None:
-        logger.error("The scheduler could not leave cleanly; others will rescue its runs", exc_info=error)
 
     def _end_threads(self) -> None:
         """Wait for each: one that is at a database while the interpreter shuts down can abort the process."""

@@ -5,17 +5,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import scheduler
-from tests.docs.pages import page, rows
+from tests.docs.pages import page, rows, table
 
 DOCUMENTED = {row[0].strip("`"): row[1] for row in rows("reference/log.md")}
+
+LOGGING = {f"logger.{method}" for method in ("debug", "info", "warning", "error", "critical", "exception", "log")}
 
 
 def logged() -> Iterator[tuple[str, str, set[str]]]:
     """Yield action, level (empty where it depends) and the further fields of every record in the sources."""
+    for call in every_call():
+        yield from _record(call)
+
+
+def calls() -> list[ast.Call]:
+    """Return every call of the loggers of the app."""
+    return [call for call in every_call() if ast.unparse(call.func) in LOGGING]
+
+
+def every_call() -> Iterator[ast.Call]:
     for path in Path(scheduler.__file__).parent.rglob("*.py"):
-        for call in ast.walk(ast.parse(path.read_text())):
-            if isinstance(call, ast.Call):
-                yield from _record(call)
+        yield from (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
 
 
 def _record(call: ast.Call) -> Iterator[tuple[str, str, set[str]]]:
@@ -33,6 +43,12 @@ def _record(call: ast.Call) -> Iterator[tuple[str, str, set[str]]]:
 
 def test_every_action_is_documented_and_no_other() -> None:
     assert sorted(DOCUMENTED) == sorted({action for action, _, _ in logged()})
+
+
+def test_every_record_carries_an_action_and_one_about_a_job_or_a_run_its_name() -> None:
+    about = {row[0].strip("`") for row in table("reference/log.md", "Runs and jobs")[1:]}
+    assert [action for action, _, fields in logged() if action in about and "job" not in fields] == []
+    assert [call for call in calls() if not any(word.arg == "extra" for word in call.keywords)] == []
 
 
 def test_each_with_its_level() -> None:

@@ -11,9 +11,9 @@ from django.db.models import Count, Q
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
+from scheduler.engine.dbtime import shared_now
 from scheduler.engine.overdue import overdue
 from scheduler.engine.tables import MUST_MIGRATE, awaits_migration
 from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog
@@ -48,9 +48,9 @@ class SchedulerStatus:
 
 def get_scheduler_status() -> SchedulerStatus:
     """Return what the scheduler is doing, by the database and this process. A database that is away is a status."""
-    now = SYSTEM_CLOCK.now()
     here = _here()
     try:
+        now = shared_now(Engine().using)
         instances = _instances(now)
         jobs = _jobs(now)
     except DatabaseError as error:

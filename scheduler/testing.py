@@ -12,6 +12,7 @@ from unittest import mock
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.claim import Claims
+from scheduler.engine.dbtime import CLOCK_QUERIES
 from scheduler.engine.finish import Finished, Outcome, finish_runs
 from scheduler.engine.presence import Process, join, leave
 from scheduler.engine.sync import sync
@@ -98,7 +99,7 @@ class ManualScheduler:
     @contextmanager
     def controlled(self) -> Iterator[None]:
         """Let `pause_job`, `run_now` and the rest of the public API go by this clock too."""
-        with mock.patch.object(SYSTEM_CLOCK, "now", self.clock.now):
+        with mock.patch.object(SYSTEM_CLOCK, "now", self.clock.now), mock.patch.dict(CLOCK_QUERIES, clear=True):
             yield
 
     @contextmanager

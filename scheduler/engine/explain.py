@@ -6,9 +6,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from scheduler.arguments import checked_instant, optional_instant
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine import answer_ledger, answer_plan, answer_state
+from scheduler.engine.base import Engine
 from scheduler.engine.control import get_job
+from scheduler.engine.dbtime import shared_now
 from scheduler.engine.evidence import Evidence
 from scheduler.engine.explanation import Explanation, Finding, Question, Verdict
 from scheduler.engine.moments import parse_moment, said, shifted
@@ -60,7 +61,7 @@ def explain_slot(
         job=job if isinstance(job, Job) else get_job(job),
         at=at,
         until=shifted(at, tolerance),
-        now=optional_instant("now", now) or SYSTEM_CLOCK.now(),
+        now=optional_instant("now", now) or shared_now(Engine().using),
     )
     found = (question(evidence) for question in QUESTIONS)
     return _explanation(evidence, next(finding for finding in found if finding is not None))

@@ -2,20 +2,14 @@
 
 import logging
 import threading
-from datetime import UTC, datetime, timedelta
-
-from django.db import connections
+from datetime import datetime, timedelta
 
 from scheduler.clock import Clock
+from scheduler.engine import dbtime
 
 logger = logging.getLogger("scheduler")
 
 WORTH_A_WARNING = timedelta(seconds=1)
-CLOCK_QUERIES = {
-    "postgresql": "SELECT clock_timestamp() AT TIME ZONE 'UTC'",
-    "mysql": "SELECT UTC_TIMESTAMP(6)",
-}
-"""Each answers with naive UTC, whatever the time zone of the session."""
 
 
 class DatabaseClock:
@@ -48,15 +42,12 @@ class DatabaseClock:
 
         An answer that took long says little: one that does not contradict what is known changes nothing.
         """
-        query = CLOCK_QUERIES.get(connections[using].vendor)
-        if query is None:
-            return
         before = self._clock.monotonic()
-        with connections[using].cursor() as cursor:
-            cursor.execute(query)
-            (answer,) = cursor.fetchone()
+        answer = dbtime.database_time(using)
+        if answer is None:
+            return
         doubt = timedelta(seconds=self._clock.monotonic() - before) / 2
-        theirs = answer.replace(tzinfo=UTC) + doubt
+        theirs = answer + doubt
         if self._read is None or abs(theirs - self.now()) > doubt:
             self._adopt(theirs - self._clock.now())
         else:

@@ -18,8 +18,8 @@ from scheduler.arguments import (
     checked_text,
     is_name,
 )
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
+from scheduler.engine.dbtime import shared_now
 from scheduler.engine.dependencies import replan_dependents
 from scheduler.engine.plan import schedule_of
 from scheduler.engine.sync import CODE_COLUMNS, differences_from_code
@@ -78,7 +78,7 @@ def add_job(
         name=checked_name(name),
         schedule=checked_schedule(schedule, of=name),
         policy=from_options(options),
-        created_at=SYSTEM_CLOCK.now(),
+        created_at=shared_now(Engine().using),
         **{column: CHECKS[column](value) for column, value in given.items()},
     )
     if enabled:

@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
 from scheduler.engine.control.definition import get_job
+from scheduler.engine.dbtime import shared_now
 from scheduler.engine.prune import Pruned, prune
 from scheduler.engine.retention import Retention
 
@@ -18,6 +18,6 @@ def clear_history(name: str) -> Pruned:
     One call takes at most 10,000 rows or 5 seconds; while `cursor` of the result is not None there are more. Raises
     UnknownJob.
     """
-    job = get_job(name)
-    tomorrow = SYSTEM_CLOCK.now() + timedelta(days=1)  # as if all of it were a day old
-    return prune(Engine(), tomorrow, retention=EVERYTHING, job=job, most=AT_ONCE, seconds=SECONDS)
+    engine, job = Engine(), get_job(name)
+    tomorrow = shared_now(engine.using) + timedelta(days=1)  # as if all of it were a day old
+    return prune(engine, tomorrow, retention=EVERYTHING, job=job, most=AT_ONCE, seconds=SECONDS)

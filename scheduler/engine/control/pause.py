@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Any
 
 from scheduler.arguments import checked_group, checked_text, optional_instant
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
 from scheduler.engine.control.definition import ask_gate, get_job
+from scheduler.engine.dbtime import shared_now
 from scheduler.engine.limits import resume_group_row
 from scheduler.exceptions import InvalidOption
 from scheduler.models import EVERYTHING, UNPLANNED, Group, Job
@@ -40,7 +40,7 @@ def resume_job(name: str, *, actor: str = "") -> Job:
         reset_job(name)
     if job.paused_at is None:
         return get_job(name)
-    now = SYSTEM_CLOCK.now()
+    now = shared_now(Engine().using)
     ended_at = min(now, job.paused_until or now)
     Job.objects.filter(pk=job.pk).update(**NOT_PAUSED, next_run_at=ended_at, next_start_at=UNPLANNED)
     job = get_job(name)
@@ -101,14 +101,14 @@ def _pause_group(name: str, until: datetime | None, reason: str, actor: str) -> 
 
 def _resume_group(name: str) -> bool:
     engine = Engine()
-    resumed = resume_group_row(engine, name, SYSTEM_CLOCK.now())
+    resumed = resume_group_row(engine, name, shared_now(engine.using))
     announce(engine.using)
     return resumed
 
 
 def _pause(stopped: Job | Group, until: datetime | None, reason: str, actor: str) -> dict[str, Any]:
     """Return the columns of a pause. One that goes on keeps its beginning; one cannot end before it was asked for."""
-    end, now = optional_instant("until", until), SYSTEM_CLOCK.now()
+    end, now = optional_instant("until", until), shared_now(Engine().using)
     is_over = stopped.paused_until is not None and stopped.paused_until <= now
     return {
         "paused_at": now if is_over else stopped.paused_at or now,

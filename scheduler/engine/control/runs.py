@@ -8,10 +8,10 @@ from typing import Any, Literal
 from django.db.models import Count, F, Max, Min, Q, Sum
 
 from scheduler.arguments import checked_flag, checked_instant, checked_kwargs, checked_text, checked_whole
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
 from scheduler.engine.bulk import insert_runs
 from scheduler.engine.control.definition import ask_gate, get_job
+from scheduler.engine.dbtime import shared_now
 from scheduler.engine.finish import end_cancelled, promote_backfill
 from scheduler.engine.moments import shifted
 from scheduler.engine.plan import schedule_of
@@ -55,7 +55,8 @@ def cancel_run(run_id: int, *, actor: str = "") -> RunLog:
     """
     engine = Engine()
     runs = RunLog.objects.using(engine.using).filter(pk=checked_whole("run_id", run_id))
-    now, reason = SYSTEM_CLOCK.now(), f"cancelled by {actor}" if checked_text("actor", actor) else "cancelled"
+    reason = f"cancelled by {actor}" if checked_text("actor", actor) else "cancelled"
+    now = shared_now(engine.using)
     with write_transaction(engine.using):
         run = locked(runs.select_related("job")).first()
         if run is None:
@@ -90,7 +91,8 @@ def backfill(
     Slots to come, and those that are due and still to be decided, are left to the plan. With `dry_run` nothing is
     written. Raises InvalidOption for more than 1,000 slots.
     """
-    engine, job, now = Engine(), get_job(name), SYSTEM_CLOCK.now()
+    engine, job = Engine(), get_job(name)
+    now = shared_now(engine.using)
     start, end = checked_instant("start", start), checked_instant("end", end)
     checked_flag("dry_run", dry_run)
     checked_text("actor", actor)
@@ -196,7 +198,7 @@ def _is_slot(job: Job, at: datetime) -> bool:
 def _promise(engine: Engine, job: Job, kwargs: dict[str, Any] | None, actor: str) -> RunLog:
     """Write the row of a run by hand. Its slot is the moment it was asked for, moved on if the schedule or the ledger
     has that one: the cadence stays untouched."""
-    now = slot = SYSTEM_CLOCK.now()
+    now = slot = shared_now(engine.using)
     while _is_slot(job, slot) or RunLog.objects.using(engine.using).filter(job=job, scheduled_for=slot).exists():
         slot += RESOLUTION
     run = RunLog.of(

@@ -4,8 +4,8 @@ import pytest
 from django.db import transaction
 
 from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine import dbtime
 from scheduler.registry import register, registry
-from scheduler.runtime import dbclock
 from scheduler.testing import ManualClock
 from tests.factories import T0
 from tests.integration.rules.play import Play
@@ -29,6 +29,7 @@ def clock(monkeypatch):
     """A clock at T0 that the public API goes by."""
     manual = ManualClock(T0)
     monkeypatch.setattr(SYSTEM_CLOCK, "now", manual.now)
+    monkeypatch.setattr(dbtime, "CLOCK_QUERIES", {})
     return manual
 
 
@@ -48,7 +49,7 @@ def play(known, clock, commits):
 @pytest.fixture
 def start(known, commits, monkeypatch):
     """Start a process whose service threads the test steps itself: `start(task=…, workers=…)`."""
-    monkeypatch.setattr(dbclock, "CLOCK_QUERIES", {})
+    monkeypatch.setattr(dbtime, "CLOCK_QUERIES", {})
     started = []
 
     def make(**options) -> SteppedProcess:

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from scheduler.engine import dbtime
 from scheduler.engine.base import Claimed, Engine
 from scheduler.executors.invoke import context_for
 from scheduler.executors.living import Living
 from scheduler.registry import Registry
-from scheduler.runtime import dbclock
 from scheduler.runtime.dbclock import DatabaseClock
 from scheduler.runtime.dispatcher import Dispatcher
 from scheduler.runtime.heartbeat import Heartbeat
@@ -63,5 +63,5 @@ class Parts:
 
 @pytest.fixture
 def parts(monkeypatch):
-    monkeypatch.setattr(dbclock, "CLOCK_QUERIES", {})
+    monkeypatch.setattr(dbtime, "CLOCK_QUERIES", {})
     return Parts(make_registry("task", schedule=Every(60)))

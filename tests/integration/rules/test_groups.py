@@ -100,8 +100,9 @@ def test_who_meets_another_that_counts_the_places_looks_again_soon_I17(due, monk
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.skipif(not connection.features.has_select_for_update_skip_locked, reason="one writer at a time")
 def test_the_places_of_a_group_are_counted_by_one_instance_at_a_time_I15():
+    if not connection.features.has_select_for_update_skip_locked:
+        pytest.skip("nobody meets another where there is one writer at a time")
     make_jobs(1)
     (engine,) = engines()
     assert claim_at(engine, at(1)).runs == []

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.conf import conf
@@ -55,7 +56,7 @@ def run_in_foreground(
 
     `log` gets the lines of its log as they come. When `stop` comes, the run is asked to stop and cancelled; one that
     does not agree within SCHEDULER_SHUTDOWN_SECONDS is lost. Raises UnknownJob with near names, Refused with the
-    reason, or SchedulerError inside a transaction, which the threads that do the work could not see into.
+    reason, or SchedulerError where the threads that do the work would see nothing: inside a transaction, in memory.
     """
     stop = stop or StopRequest()
     one = _OneRun(stop.wake, log)
@@ -88,8 +89,11 @@ class _OneRun:
 
     def begin(self, name: str, kwargs: Mapping[str, Any] | None, actor: str) -> Claimed:
         """Become an instance, claim a run of the job and start it."""
-        if connections[self.engine.using].in_atomic_block:
-            raise SchedulerError("A job cannot be run in the foreground inside a transaction: no thread sees into it.")
+        if _is_private(connections[self.engine.using]):
+            raise SchedulerError(
+                "No job can be run in the foreground inside a transaction, or on a database in memory: the threads that"
+                " do the work see nothing of it."
+            )
         self._member.join_for_one_run()
         ensure_job(self.engine, name, self._clock.now())
         logs.install()
@@ -153,6 +157,11 @@ class _OneRun:
         if self._recorder.write():
             self._changed()
         return LONGEST_WAIT
+
+
+def _is_private(connection: BaseDatabaseWrapper) -> bool:
+    """Whether no other thread sees what is written on the connection."""
+    return connection.in_atomic_block or connection.settings_dict["NAME"] == ":memory:"
 
 
 def _why_not(engine: Engine, job: Job) -> str:

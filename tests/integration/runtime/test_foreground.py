@@ -7,7 +7,7 @@ import threading
 from datetime import timedelta
 
 import pytest
-from django.db import OperationalError, transaction
+from django.db import OperationalError, connections, transaction
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.context import current_run
@@ -199,6 +199,14 @@ def test_a_promise_by_a_clock_that_is_ahead_of_the_databases_is_claimed(monkeypa
 def test_inside_a_transaction_it_says_that_it_cannot():
     register("task")(lambda: None)
     with transaction.atomic(using="file"), pytest.raises(SchedulerError, match="inside a transaction"):
+        run_in_foreground("task")
+
+
+def test_on_a_database_that_each_thread_has_for_itself_it_says_that_it_cannot(monkeypatch):
+    """It would wait for ever: its threads find no table there."""
+    register("task")(lambda: None)
+    monkeypatch.setitem(connections["file"].settings_dict, "NAME", ":memory:")
+    with pytest.raises(SchedulerError, match="on a database in memory"):
         run_in_foreground("task")
 
 

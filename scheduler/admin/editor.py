@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from scheduler.admin.asked import whole_number
-from scheduler.admin.form import JobForm
+from scheduler.admin.form import PREVIEW, JobForm
 from scheduler.admin.policyfields import POLICY_FIELDS, initial_of_policy
 from scheduler.admin.schedulefields import SCHEDULE_FIELDS, zone_names
 from scheduler.engine import control
@@ -60,7 +60,7 @@ class JobEditorMixin(_ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
-        """As Django's; who may only look is shown the page of the job, and a refusal is a message."""
+        """As Django's; who may only look is shown the page of the job, and a refusal stands above what was typed."""
         if object_id and not self.has_change_permission(request) and self.has_view_permission(request):
             if request.method not in ("GET", "HEAD"):
                 raise PermissionDenied
@@ -69,11 +69,28 @@ class JobEditorMixin(_ModelAdmin):
                 raise Http404(_("There is no job {number}.").format(number=object_id))
             return HttpResponseRedirect(self._job_url(number))
         context = {"zones": zone_names(), "preview_url": reverse(f"{self.admin_site.name}:scheduler_job_preview")}
+        context |= extra_context or {}
+        if request.method != "POST" or PREVIEW in request.POST:
+            return super().changeform_view(request, object_id, form_url, context)
         try:
-            return super().changeform_view(request, object_id, form_url, context | (extra_context or {}))
+            with control.kept_still(whole_number(object_id or "")):
+                return super().changeform_view(request, object_id, form_url, context)
         except SchedulerError as refusal:
-            self.message_user(request, str(refusal), messages.ERROR)
-            return HttpResponseRedirect(request.get_full_path())
+            request.scheduler_refusal = refusal  # type: ignore[attr-defined]
+            return super().changeform_view(request, object_id, form_url, context)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None) -> Any:
+        """As Django's, which reads before it writes."""
+        if request.method != "POST":
+            return super().delete_view(request, object_id, extra_context)
+        with control.kept_still(whole_number(object_id)):
+            return super().delete_view(request, object_id, extra_context)
+
+    def get_form(self, request: HttpRequest, obj: Job | None = None, change: bool = False, **options: Any) -> Any:
+        """The form; one that was refused says why."""
+        form: Any = super().get_form(request, obj, change, **options)
+        form.refusal = getattr(request, "scheduler_refusal", None)
+        return form
 
     def preview_view(self, request: HttpRequest) -> HttpResponse:
         """The preview of the form that was sent; writes nothing."""
@@ -82,9 +99,11 @@ class JobEditorMixin(_ModelAdmin):
         if not (self.has_change_permission(request) or self.has_add_permission(request)):
             raise PermissionDenied
         job = Job.objects.filter(pk=whole_number(request.GET.get("job", "")) or 0).first()
-        form = self.get_form(request, job)(request.POST, instance=job)
+        sent = request.POST.copy()
+        sent[PREVIEW] = "1"
+        form = self.get_form(request, job)(sent, instance=job)
         request.current_app = self.admin_site.name
-        context = {"preview": form.preview}  # type: ignore[attr-defined]
+        context = {"preview": form.preview}
         return TemplateResponse(request, "admin/scheduler/includes/preview.html", context)
 
     def save_model(self, request: HttpRequest, obj: Job, form: Any, change: bool) -> None:

@@ -1,5 +1,6 @@
 """The form of a job: what people may decide, checked before anything is saved."""
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -8,15 +9,26 @@ from django.core.exceptions import ValidationError
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
-from scheduler.admin.policyfields import PolicyFields, clean_policy, initial_of_policy
+from scheduler.admin.edit import COLUMNS, Edit, Told, read_told, told, told_of
+from scheduler.admin.jsontext import JSONTextField
+from scheduler.admin.policyfields import PREFIX, PolicyFields, clean_policy, initial_of_policy
 from scheduler.admin.preview import Preview, preview_of
-from scheduler.admin.schedulefields import OFF, SCHEDULE_FIELDS, ScheduleFields, field_of, initial_of, schedule_data
+from scheduler.admin.schedulefields import (
+    MAIN_FIELD,
+    OFF,
+    SCHEDULE_FIELDS,
+    ScheduleFields,
+    field_of,
+    initial_of,
+    schedule_data,
+)
 from scheduler.arguments import checked_kwargs, checked_name, checked_priority
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.control import checked_schedule
 from scheduler.engine.control.definition import ask_gate
-from scheduler.exceptions import ConfigurationError, InvalidSchedule, SchedulerError
+from scheduler.exceptions import ConfigurationError, InvalidOption, InvalidSchedule, SchedulerError
 from scheduler.models import Job
+from scheduler.models.fields import Unreadable
 from scheduler.registry import registry
 from scheduler.schedules import Schedule
 
@@ -25,7 +37,6 @@ if TYPE_CHECKING:
 else:
     _ModelForm = forms.ModelForm
 
-COLUMNS = ("name", "task", "description", "enabled", "schedule", "policy", "kwargs", "group", "priority")
 PREVIEW = "_preview"
 
 
@@ -33,10 +44,16 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
     """Name, task, a schedule of any kind, and each option of the policy."""
 
     task = forms.ChoiceField(label=_("Task"))
+    shown = forms.CharField(widget=forms.HiddenInput, required=False)
+    """The job as the form was opened with it, to tell what others change meanwhile from what the person changes."""
+
+    refusal: SchedulerError | None = None
+    """Why the scheduler did not take what was sent before; told beside what was typed."""
 
     class Meta:
         model = Job
         fields = ["name", "task", "description", "enabled", "kwargs", "group", "priority"]
+        field_classes = {"kwargs": JSONTextField}
         widgets = {"kwargs": forms.Textarea(attrs={"rows": 3}), "description": forms.TextInput(attrs={"size": 60})}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -46,16 +63,15 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
         if "task" in self.fields:
             self.fields["task"].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
         if job.pk:
-            self.initial.update(initial_of(job.schedule))
-            self.initial.update(initial_of_policy(job.policy))
-            if not job.enabled and self.initial["kind"] == "every":
-                self.initial["interval_preset"] = OFF
+            self.initial.update(initial_of(job.schedule) | initial_of_policy(job.policy))
+            self.initial["shown"] = json.dumps(told_of(job))
         else:
             self.initial = {"kind": "every", "interval_preset": "1h", **self.initial}
+        self._changes: dict[str, Any] = {}
 
     def is_valid(self) -> bool:
         """Whether to save: never when only a preview was asked for."""
-        return super().is_valid() and PREVIEW not in self.data
+        return super().is_valid() and not self._is_preview
 
     def clean_kwargs(self) -> Any:
         """Return the keyword arguments, which must be an object."""
@@ -73,19 +89,18 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
         return _passed(checked_priority, self.cleaned_data["priority"])
 
     def clean(self) -> dict[str, Any]:
-        """Put the schedule together, and ask the gate of a job that is being enabled."""
+        """Put the schedule together, find what the person changed, and ask the gate of a job that is being enabled."""
         data = super().clean() or {}
         self._clean_schedule(data)
         policy = clean_policy(self, data)
         if policy is not None:
             data["policy"] = policy
-        if data.get("kind") == "every" and data.get("interval_preset") == OFF:
-            data["enabled"] = False
-        if data.get("enabled") and not (self.instance.pk and self._stored.enabled):
-            try:
-                ask_gate(registry.find(data.get("task", "")))
-            except SchedulerError as refusal:
-                self.add_error("enabled", str(refusal))
+        self._clean_off(data)
+        if not self._is_preview:
+            self._clean_edit(data)
+            self._ask_gate(data)
+        if self.refusal is not None:
+            self.add_error(None, str(self.refusal))
         return data
 
     def _clean_schedule(self, data: dict[str, Any]) -> None:
@@ -97,34 +112,90 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
         except InvalidSchedule as error:
             self.add_error(field_of(data["kind"], error), str(error))
 
-    @property
-    def changed_data(self) -> list[str]:
-        """The columns of the job that change, whichever fields of the form they were made of."""
-        return list(self.changes())
+    def _clean_off(self, data: dict[str, Any]) -> None:
+        """Off disables, unless the person has just ticked that the job be enabled: then nobody knows what is meant."""
+        if data.get("kind") != "every" or data.get("interval_preset") != OFF:
+            return
+        if data.get("enabled") and not self._shown(data).get("enabled"):
+            self.add_error("interval_preset", _("“Off” and “Enabled” contradict each other: choose one of them."))
+        data["enabled"] = False
 
-    def changes(self) -> dict[str, Any]:
-        """Return the columns that differ from what is stored."""
-        data = getattr(self, "cleaned_data", {})
-        stored = self._stored
-        return {name: data[name] for name in COLUMNS if name in data and data[name] != getattr(stored, name)}
+    def _clean_edit(self, data: dict[str, Any]) -> None:
+        """Find the columns to write; what somebody else changed too is told beside what was typed, with both values."""
+        wanted = {name: data[name] for name in COLUMNS if name in data}
+        if not self.instance.pk:
+            self._changes = wanted
+            return
+        edit = Edit(shown=self._shown(data), wanted=told(wanted), stored=told_of(self._stored))
+        conflicts = edit.conflicts
+        for name in sorted(conflicts):
+            self.add_error(MAIN_FIELD[data["kind"]] if name == "schedule" else name, edit.words(name))
+        try:
+            self._changes = edit.columns(wanted, self._stored)
+        except InvalidOption as error:
+            words = _("Others changed options that do not go with yours: {error} Save again to replace theirs.")
+            self.add_error(None, words.format(error=error))
+            conflicts |= {name for name in edit.stored if name.startswith(PREFIX)}
+        if conflicts:
+            self._show(edit.shown_with(conflicts))
+
+    def _show(self, job: Told) -> None:
+        """Let the form that is sent back with its errors say that it has shown this."""
+        sent: Any = self.data
+        self.data = sent.copy()
+        self.data["shown"] = json.dumps(job)  # type: ignore[index]
+
+    def _ask_gate(self, data: dict[str, Any]) -> None:
+        if not self._changes.get("enabled"):
+            return
+        try:
+            ask_gate(registry.find(data.get("task", "")))
+        except SchedulerError as refusal:
+            self.add_error("enabled", str(refusal))
+
+    @property
+    def _is_preview(self) -> bool:
+        return PREVIEW in self.data
+
+    def _shown(self, data: dict[str, Any]) -> Told:
+        """Return the job as the form was opened with it; as it is now when the form does not say."""
+        return read_told(data.get("shown", "")) or told_of(self._stored)
 
     @cached_property
     def _stored(self) -> Job:
+        """The job as it is, while the instance of the form becomes what was sent; of a new one the defaults."""
         return Job.objects.filter(pk=self.instance.pk).first() or Job()
+
+    @property
+    def changed_data(self) -> list[str]:
+        """The columns of the job that change, whichever fields of the form they were made of."""
+        return list(self._changes)
+
+    def changes(self) -> dict[str, Any]:
+        """Return the columns to write: what the person changed, and nothing else."""
+        return self._changes
 
     @property
     def preview(self) -> Preview | None:
         """The preview of what is in the form, or of the job as it is."""
         now = SYSTEM_CLOCK.now()
-        if not self.is_bound:
-            job = self.instance
-            schedule = job.schedule if job.pk else checked_schedule(schedule_data(dict(self.initial)))
-            return preview_of(schedule, now, anchor=job.anchor_at) if isinstance(schedule, Schedule) else None
-        schedule = self.cleaned_data.get("schedule") if self.errors is not None else None
-        if schedule is not None:
+        try:
+            schedule = self._previewed_schedule()
+        except InvalidSchedule as error:
+            return Preview(errors=[str(error)])
+        if isinstance(schedule, Schedule):
             return preview_of(schedule, now, anchor=self.instance.anchor_at)
-        errors = [str(error) for name in SCHEDULE_FIELDS for error in self.errors.get(name, [])]
-        return Preview(errors=errors)
+        if not self.is_bound:
+            return None
+        return Preview(errors=[str(error) for name in SCHEDULE_FIELDS for error in self.errors.get(name, [])])
+
+    def _previewed_schedule(self) -> Schedule | Unreadable | None:
+        if self.is_bound:
+            return self.cleaned_data.get("schedule") if self.errors is not None else None
+        if self.instance.pk:
+            schedule: Schedule | Unreadable = self.instance.schedule
+            return schedule
+        return checked_schedule(schedule_data(dict(self.initial)))
 
 
 def _passed(check: Callable[[Any], Any], value: Any) -> Any:

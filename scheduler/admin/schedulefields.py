@@ -122,6 +122,8 @@ def schedule_data(data: dict[str, Any]) -> Any:
     kind = data.get("kind", "")
     if kind == "text":
         return parse_text(data.get("text", ""))
+    if kind not in _BUILDERS:
+        raise InvalidSchedule(_("Choose a kind."), field="type")
     found: dict[str, Any] = {"type": kind} | _BUILDERS[kind](data)
     if kind in ("daily", "weekly", "monthly", "cron", "once") and data.get("timezone"):
         found["timezone"] = data["timezone"].strip()

@@ -23,6 +23,7 @@ from scheduler.engine.dbtime import shared_now
 from scheduler.engine.dependencies import replan_dependents
 from scheduler.engine.plan import schedule_of
 from scheduler.engine.sync import CODE_COLUMNS, differences_from_code
+from scheduler.engine.write import locked, write_transaction
 from scheduler.exceptions import InvalidOption, Refused, UnknownJob
 from scheduler.models import Job
 from scheduler.models.fields import Unreadable
@@ -115,6 +116,19 @@ def write_definition(name: str, columns: dict[str, Any]) -> Job:
     with _storing(name):
         Job.objects.filter(pk=job.pk).update(**columns)
     return get_job(name)
+
+
+@contextmanager
+def kept_still(pk: int | None) -> Iterator[None]:
+    """Let nobody else change a job meanwhile: what a change is compared with is what it then replaces.
+
+    A transaction that writes from its first statement; one that reads first fails on SQLite when another writes.
+    """
+    using = Engine().using
+    with write_transaction(using):
+        if pk is not None:
+            locked(Job.objects.using(using).filter(pk=pk)).first()
+        yield
 
 
 def follow_code(name: str) -> Job:

@@ -1,6 +1,5 @@
 """What the page of a run shows."""
 
-import json
 from datetime import datetime
 from typing import Any
 
@@ -9,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from scheduler.admin import look
 from scheduler.admin.instants import DASH, duration, instant, relative, rough, with_times, zone_of
+from scheduler.admin.jsontext import json_text
 from scheduler.admin.runrows import percent_of, totals_words
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import Instance, RunLog, Status
@@ -36,7 +36,7 @@ def facts_of_run(run: RunLog) -> dict[str, Any]:
         "progress": progress,
         "log": "\n".join(lines[-TAIL:]),
         "earlier_lines": max(0, len(lines) - TAIL),
-        "kwargs": "" if run.kwargs is None else json.dumps(run.kwargs, indent=2, ensure_ascii=False, default=str),
+        "kwargs": "" if run.kwargs is None else json_text(run.kwargs, indent=2),
     }
 
 

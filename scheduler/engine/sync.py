@@ -2,28 +2,24 @@
 
 import logging
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.core.exceptions import ValidationError
-from django.db import DataError, IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Case, F, When
 
 from scheduler.engine.base import Engine
 from scheduler.engine.bulk import update_rows
 from scheduler.engine.dependencies import replan_dependents
 from scheduler.engine.plan import end_of_backoff, set_next
-from scheduler.engine.write import locked, write_transaction
+from scheduler.engine.write import is_refusal, locked, write_transaction
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import UNPLANNED, Instance, Job
 from scheduler.registry import Task
 
 logger = logging.getLogger("scheduler")
 
-REFUSALS = (DataError, IntegrityError, ValidationError, TypeError, ValueError)
-"""How a database, or what prepares values for it, refuses a row. One that is away is another matter."""
 REFUSED = "The database does not take what the code says of it: "
 
 CODE_COLUMNS = ("task", "schedule", "policy", "group", "priority", "kwargs", "description", "enabled", "source")
@@ -76,15 +72,23 @@ def ensure_job(engine: Engine, name: str, now: datetime) -> None:
 
 
 def _create(engine: Engine, tasks: list[Task], now: datetime) -> int:
-    """Insert the jobs at once; those that are not there afterwards one by one: a bad one costs no other its place."""
+    """Insert the jobs at once, or else those that nobody has made yet one by one: a bad one costs no other its place.
+
+    No conflict is left to the database to ignore: SQLite and MySQL then ignore, or bend, what is wrong as well.
+    """
     if not tasks:
         return 0
     jobs = [Job(name=task.name, created_at=now, **definition(task)) for task in tasks]
     names = {job.name for job in jobs}
-    with suppress(*REFUSALS), transaction.atomic(using=engine.using):
-        Job.objects.using(engine.using).bulk_create(jobs, ignore_conflicts=True)
-    there = _names_among(engine, names)
-    created = len(there) + sum(_insert(engine, job) for job in jobs if job.name not in there)
+    try:
+        with transaction.atomic(using=engine.using):
+            Job.objects.using(engine.using).bulk_create(jobs)
+        created = len(jobs)
+    except Exception as error:
+        if not is_refusal(error):
+            raise
+        there = _names_among(engine, names)
+        created = sum(_insert(engine, job) for job in jobs if job.name not in there)
     replan_dependents(engine.using, names)
     return created
 
@@ -98,19 +102,23 @@ def _insert(engine: Engine, job: Job) -> bool:
     try:
         with transaction.atomic(using=engine.using):
             job.save(using=engine.using, force_insert=True)
-    except REFUSALS as error:
+    except Exception as error:
         if job.name in _names_among(engine, [job.name]):  # another process has just made it
-            return True
+            return False
         columns = _refused(job.name, error)
         kept = Job(name=job.name, task=job.task, source=job.source, created_at=job.created_at, **columns)
-        with suppress(*REFUSALS), transaction.atomic(using=engine.using):
-            kept.save(using=engine.using, force_insert=True)
+        Job.objects.using(engine.using).bulk_create([kept], ignore_conflicts=True)
         return False
     return True
 
 
 def _refused(name: str, error: Exception) -> dict[str, Any]:
-    """Return the columns of a job whose definition cannot be stored: it does not start, and says why."""
+    """Return the columns of a job whose definition cannot be stored: it does not start, and says why.
+
+    Raises the error again when it is none of the definition's.
+    """
+    if not is_refusal(error):
+        raise error
     problem = f"{REFUSED}{error}"
     logger.error("Job %r: %s", name, problem, extra={"action": "job_refused", "job": name})
     return {"problem": problem, "next_run_at": None, "next_start_at": None}
@@ -127,7 +135,7 @@ def _follow(engine: Engine, job: Job, task: Task) -> int:
     try:
         with transaction.atomic(using=engine.using):
             return row.update(**changes)
-    except REFUSALS as error:
+    except Exception as error:
         return row.update(**_refused(job.name, error))
 
 

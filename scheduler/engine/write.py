@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from django.db import connections, models, transaction
+from django.core.exceptions import ValidationError
+from django.db import DataError, IntegrityError, OperationalError, connections, models, transaction
 
 from scheduler.models import Instance
 
 M = TypeVar("M", bound=models.Model)
 
 _one_writer = threading.RLock()
+LACKS_CHARACTERS = ((1366,), (3988,))
+"""Codes of MySQL for a text that the character set of a column lacks."""
 TAKE_WRITE_LOCK = f"UPDATE {Instance._meta.db_table} SET pid = pid WHERE 0"
 
 
@@ -41,6 +44,16 @@ def write_transaction(using: str) -> Iterator[None]:
         with connections[using].cursor() as cursor:
             cursor.execute(TAKE_WRITE_LOCK)
         yield
+
+
+def is_refusal(error: Exception) -> bool:
+    """Return whether a database, or what prepares values for it, will not keep such a row: not now, and not later.
+
+    One that is away or busy is another matter.
+    """
+    if isinstance(error, OperationalError):
+        return error.args[:1] in LACKS_CHARACTERS
+    return isinstance(error, DataError | IntegrityError | ValidationError | TypeError | ValueError)
 
 
 def locked(rows: models.QuerySet[M], *, skip_locked: bool = False) -> models.QuerySet[M]:

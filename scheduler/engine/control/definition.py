@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from django.db import DataError, IntegrityError, transaction
+from django.db import DatabaseError, transaction
 
 from scheduler.arguments import (
     DESCRIPTION_LENGTH,
@@ -23,7 +23,7 @@ from scheduler.engine.dbtime import shared_now
 from scheduler.engine.dependencies import replan_dependents
 from scheduler.engine.plan import schedule_of
 from scheduler.engine.sync import CODE_COLUMNS, differences_from_code
-from scheduler.engine.write import locked, write_transaction
+from scheduler.engine.write import is_refusal, locked, write_transaction
 from scheduler.exceptions import InvalidOption, Refused, UnknownJob
 from scheduler.models import Job
 from scheduler.models.fields import Unreadable
@@ -197,7 +197,9 @@ def _storing(name: str) -> Iterator[None]:
     try:
         with transaction.atomic(using=Engine().using):
             yield
-    except (DataError, IntegrityError) as error:
+    except DatabaseError as error:
+        if not is_refusal(error):
+            raise
         raise InvalidOption(f"The database does not take the job {name!r}: {error}") from error
 
 

@@ -3,12 +3,14 @@
 from dataclasses import astuple
 
 import pytest
+from django.db import OperationalError
 
 from scheduler.engine import sync as module
 from scheduler.engine.control import follow_code, update_job
 from scheduler.engine.presence import leave
 from scheduler.engine.sync import sync
 from scheduler.models import Job
+from scheduler.models.job import JobQuerySet
 from scheduler.registry import Registry, register
 from scheduler.schedules import DailyAt, Every
 from tests.factories import T0, at, claim_at, finish, ledger, make_engine, make_registry
@@ -126,8 +128,19 @@ def test_a_job_created_between_reading_and_writing_is_no_error_A2(monkeypatch):
         return real(engine, missing, now)
 
     monkeypatch.setattr(module, "_create", after_another)
-    deploy(T0, tasks=tasks)
+    assert deploy(T0, tasks=tasks)[1] == (0, 0, 0, 0)
     assert Job.objects.count() == 1
+
+
+def _failing_once(error):
+    real, left = JobQuerySet.bulk_create, [error]
+
+    def bulk_create(*args, **options):
+        if left:
+            raise left.pop()
+        return real(*args, **options)
+
+    return bulk_create
 
 
 @pytest.fixture(
@@ -157,6 +170,38 @@ class TestADefinitionTheDatabaseRefuses:
         assert (bad.job_state, bad.next_start_at, bad.task) == ("invalid", None, "bad")
         assert bad.problem.startswith("The database does not take what the code says of it: ")
         assert "bad" in caplog.text
+
+    def test_it_costs_none_of_a_hundred_their_place_K2(self, spoilt):
+        for number in range(100):
+            register(f"more {number:02}", schedule=Every(60), into=spoilt)(lambda: None)
+        _, counts = deploy(T0, tasks=spoilt)
+        assert counts == (102, 0, 0, 0)
+        assert Job.objects.filter(problem="").count() == 102
+        assert deploy(at(1), tasks=spoilt)[1][0] == 0
+
+    @pytest.mark.parametrize("code", [1366, 3988])
+    def test_characters_that_the_database_lacks_are_the_fault_of_their_job_K2(self, monkeypatch, code):
+        """MySQL with an old character set calls it an operational error."""
+        real = Job.save
+
+        def save(job, **options):
+            if job.description == "spoilt":
+                raise OperationalError(code, "Incorrect string value")
+            real(job, **options)
+
+        monkeypatch.setattr(JobQuerySet, "bulk_create", _failing_once(OperationalError(code, "Incorrect string value")))
+        monkeypatch.setattr(Job, "save", save)
+        tasks = registered(a=Every(60))
+        register("bad", description="spoilt", into=tasks)(lambda: None)
+        deploy(T0, tasks=tasks)
+        assert {job.name: bool(job.problem) for job in Job.objects.all()} == {"a": False, "bad": True}
+
+    def test_a_database_that_is_away_is_nobodys_fault_C2(self, monkeypatch):
+        away = OperationalError("server closed the connection unexpectedly")
+        monkeypatch.setattr(JobQuerySet, "bulk_create", _failing_once(away))
+        with pytest.raises(OperationalError):
+            deploy(T0, tasks=registered(a=Every(60)))
+        assert not Job.objects.exists()
 
     def test_one_that_changes_to_it_stops_and_the_others_follow_K2(self, spoilt):
         engine, _ = deploy(T0, tasks=registered(a=Every(5), bad=Every(5), z=Every(5)))

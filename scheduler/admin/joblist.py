@@ -24,12 +24,13 @@ from scheduler.admin.context import page_context
 from scheduler.admin.filters import StateFilter, TaskFilter
 from scheduler.admin.instants import NOTHING, duration, instant, relative, zone_of
 from scheduler.admin.live import not_modified, stamp_of_jobs, with_stamp
-from scheduler.admin.migrated import misses_tables
 from scheduler.admin.recent import recent_runs
 from scheduler.admin.rowbuttons import row_buttons
 from scheduler.admin.svg import sparkline
 from scheduler.admin.svg.sparkline import BARS
 from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine.base import Engine
+from scheduler.engine.tables import awaits_migration
 from scheduler.models import Job, RunLog
 from scheduler.models.fields import Unreadable
 from scheduler.schedules import Schedule
@@ -74,7 +75,7 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
             context["nothing_registered"] = not Job.objects.exists()
             response = super().changelist_view(request, {**context, **(extra_context or {})})
         except (OperationalError, ProgrammingError) as error:
-            if not misses_tables(error):
+            if not awaits_migration(Engine().using):
                 raise
             return self._without_tables(request, error)
         return with_stamp(response, stamp)

@@ -61,8 +61,9 @@ def replan(job: Job, now: datetime, *, since: datetime | None = None) -> None:
     elif job.broken_at:
         plan_probe(job, begin, included=included)
     else:
-        # A job that waits for others is planned afresh by each of their ends.
-        waits_until = end_of_backoff(job) if isinstance(job.schedule, AfterJobs) else None
+        # A pause that ends is no reason to forget the backoff, nor is the end of a job that this one waits for.
+        goes_on = since is not None or isinstance(job.schedule, AfterJobs)
+        waits_until = end_of_backoff(job) if goes_on else None
         set_next(job, _first_slot(job, begin, included=included), not_before=waits_until)
 
 

@@ -19,9 +19,9 @@ from scheduler.engine.control import (
     update_job,
 )
 from scheduler.engine.explain import Verdict, explain_slot
-from scheduler.models import Group, Job
+from scheduler.models import Group, Job, Status
 from scheduler.schedules import Cron, Every
-from tests.factories import at, claim_at, claim_one, finish, make_engine, make_job, tick_at
+from tests.factories import HOUR, at, claim_at, claim_one, finish, make_engine, make_job, run_at, tick_at
 from tests.integration.rules.play import lines, seconds_of
 
 pytestmark = pytest.mark.django_db
@@ -359,3 +359,24 @@ def test_a_job_that_is_still_to_be_planned_shows_no_slot(play, stop_and_resume):
     shown = StringIO()
     call_command("task_schedule", next=3, stdout=shown)
     assert "No job has a slot to come." in shown.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("pause", "resume"),
+    [
+        (lambda: pause_job("job"), lambda: resume_job("job")),
+        (lambda: pause_group("serial"), lambda: resume_group("serial")),
+        (pause_all, resume_all),
+    ],
+    ids=["job", "group", "everything"],
+)
+def test_the_end_of_a_pause_does_not_shorten_the_backoff_I11(clock, pause, resume):
+    make_job(backoff=[3600], breaker_threshold=None, columns={"group": "serial"})
+    engine = make_engine()
+    run_at(engine, at(60), Status.FAILED, after=1)
+    clock.set(at(70))
+    pause()
+    clock.set(at(300))
+    resume()
+    tick_at(engine, at(300))
+    assert Job.objects.get().next_start_at == at(61) + HOUR

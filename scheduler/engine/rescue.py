@@ -6,6 +6,7 @@ from datetime import datetime
 from operator import attrgetter
 
 from django.db import DataError, IntegrityError
+from django.db.models import QuerySet
 
 from scheduler.engine.base import Engine
 from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
@@ -29,9 +30,13 @@ def rescue(engine: Engine, now: datetime, is_gone: Callable[[Process], bool]) ->
         for instance in sorted(dead, key=attrgetter("pk")):
             same = Instance.objects.using(engine.using).filter(pk=instance.pk, heartbeat_at=instance.heartbeat_at)
             same.delete()
-        alive = Instance.objects.using(engine.using).values("pk")
-        left = RunLog.objects.using(engine.using).living().exclude(instance_id__in=alive)
-        return close_as_lost(engine, list(left), now, "its process died")
+        return close_as_lost(engine, list(left_behind(engine)), now, "its process died")
+
+
+def left_behind(engine: Engine) -> QuerySet[RunLog]:
+    """Return the living runs whose instance is gone: declared dead, it may have claimed once more, and died then."""
+    alive = Instance.objects.using(engine.using).values("pk")
+    return RunLog.objects.using(engine.using).living().exclude(instance_id__in=alive)
 
 
 def close_as_lost(

@@ -9,7 +9,7 @@ from scheduler.engine.adopt import unheard_claims
 from scheduler.engine.base import Engine
 from scheduler.engine.clockstep import clock_moved_back
 from scheduler.engine.release import release_runs
-from scheduler.engine.rescue import rescue
+from scheduler.engine.rescue import left_behind, rescue
 from scheduler.engine.tick import Tick, tick
 from scheduler.executors.thread import ThreadExecutor
 from scheduler.runtime import announce
@@ -44,7 +44,7 @@ class Dispatcher:
         self._in_pass = False
         self._doubt_until = float("-inf")
         self._plan_again_at: list[float] = []
-        self._rescue_from = float("-inf")
+        self._rescue_from = self._look_for_left_at = float("-inf")
         self._stopping: Callable[[], bool] = lambda: False
         self._unwritten: Callable[[], set[int]] = set
 
@@ -75,7 +75,7 @@ class Dispatcher:
             return 0.0
         self._hand_over(passed)
         self._in_pass = False
-        if passed.someone_died and self._clock.monotonic() >= self._rescue_from:
+        if self._someone_left(passed):
             announce.settled(rescue(self._engine, self._clock.now(), is_gone))
         self._member.ticked_at = now
         self.starved = len(passed.claims.runs) >= capacity
@@ -110,6 +110,16 @@ class Dispatcher:
         if passed.claims.asked_to_stop:
             self._executor.stop_runs(passed.claims.asked_to_stop, "replaced")
         announce.claims(passed.claims)
+
+    def _someone_left(self, passed: Tick) -> bool:
+        """Whether runs wait for somebody to close them; those without an instance are looked for once a lease."""
+        now = self._clock.monotonic()
+        if now < self._rescue_from:
+            return False
+        if passed.someone_died or now < self._look_for_left_at:
+            return passed.someone_died
+        self._look_for_left_at = now + conf.INSTANCE_TTL_SECONDS
+        return left_behind(self._engine).exists()
 
     def _seconds_to_sleep(self, wake_at: datetime | None) -> float:
         longest: float = conf.POLL_SECONDS

@@ -16,7 +16,7 @@ from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
 from scheduler.engine.limits import end_expired_pauses
 from scheduler.engine.presence import Process, join, leave, look, renew
 from scheduler.engine.release import release_runs
-from scheduler.engine.rescue import close_as_lost, rescue
+from scheduler.engine.rescue import close_as_lost, left_behind, rescue
 from scheduler.engine.sync import sync
 from scheduler.executors.invoke import CLOCK_WAS_SET
 from scheduler.models import RunLog, Status
@@ -95,7 +95,7 @@ class Node:
             if _is_due(due, self.now + self.world.ahead) and self.capacity():
                 self.hand_over(step(self.engine, self.now, ahead=self.world.ahead, limit=self.capacity()))
                 yield step.__name__
-        if seen.someone_died:
+        if seen.someone_died or left_behind(self.engine).exists():
             yield from self._rescue()
 
     def _join(self) -> Iterator[str]:

@@ -64,6 +64,20 @@ def test_a_place_that_became_free_during_the_pass_is_used_at_once(parts, monkeyp
     assert parts.dispatcher.starved
 
 
+def test_runs_that_a_dead_instance_claimed_after_it_was_rescued_are_closed_too_I7(parts):
+    """It had been declared dead, did not know it yet, claimed once more, and died: no row of it is left to be seen."""
+    make_job(on_lost="skip")
+    parts.dispatcher.step()
+    late = make_engine(now=at(60))
+    Instance.objects.filter(pk=late.instance_id).delete()
+    parts.executor.free = 0
+    claimed = claim_one(late, at(60))
+    for _ in range(7):
+        parts.pass_time(10)
+        parts.dispatcher.step()
+    assert RunLog.objects.get(pk=claimed.run.pk).status == "lost"
+
+
 def test_a_full_pool_sleeps_and_is_known_to_be_starved(parts):
     make_job()
     parts.dispatcher.step()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
+from operator import itemgetter
 
 from django.db.models import Max, Q
 
@@ -73,6 +74,8 @@ def _repair(engine: Engine, jobs: Sequence[Job], now: datetime) -> int:
     """Plan jobs again and write those that changed; raises LostRace when somebody else has changed one meanwhile."""
     undecided = _first_undecided(engine, jobs, now)
     changed = [job for job in jobs if _pull_forward(job, undecided.get(job.pk), now)]
+    if not changed:
+        return 0
     for job in changed:
         job.version += 1
     rows = ((*(getattr(job, column) for column in COLUMNS), job.pk, job.version - 1) for job in changed)
@@ -120,8 +123,8 @@ def _first_undecided(engine: Engine, jobs: Iterable[Job], now: datetime) -> dict
         return {}
     schedules = {job.pk: (schedule_of(job), job.next_run_at) for job in jobs if job.pk in first}
     rows = RunLog.objects.using(engine.using).filter(job__in=first, scheduled_for__gt=now)
-    ranges = rows.order_by("job", "scheduled_for").values_list("job", "coalesced_from", "scheduled_for")
-    for pk, decided in groupby(ranges.iterator(), key=lambda row: row[0]):
+    ranges = rows.order_by("job_id", "scheduled_for").values_list("job_id", "coalesced_from", "scheduled_for")
+    for pk, decided in groupby(ranges, key=itemgetter(0)):
         schedule, planned = schedules[pk]
         slot = _behind(schedule, first.pop(pk), ((since or until, until) for _, since, until in decided))
         if slot is not None and slot < planned:

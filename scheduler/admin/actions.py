@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from scheduler.admin.asked import whole_number
 from scheduler.admin.confirm import CONFIRMED, came_from, pause_page, run_page, wanting_confirmation
+from scheduler.admin.context import now_of
 from scheduler.admin.pauseform import PauseForm, pause_words
 from scheduler.engine import control
 from scheduler.exceptions import SchedulerError
@@ -64,7 +65,7 @@ class JobActionsMixin(_ModelAdmin):
     @admin.action(description=gettext_lazy("Pause…"), permissions=["pause"])
     def pause(self, request: HttpRequest, jobs: QuerySet[Job]) -> HttpResponse | None:
         """Ask for a reason and an end, then pause the jobs."""
-        form = PauseForm(request.POST if CONFIRMED in request.POST else None)
+        form = PauseForm(request.POST if CONFIRMED in request.POST else None, now=now_of(request))
         if form.is_valid():
             self.act(request, jobs, pause_words(form), _pause(request, form))
             return None
@@ -107,7 +108,7 @@ class JobActionsMixin(_ModelAdmin):
         if not self.has_pause_permission(request):
             raise PermissionDenied
         job = self.job_or_404(request, pk)
-        form = PauseForm(request.POST if request.method == "POST" else None)
+        form = PauseForm(request.POST if request.method == "POST" else None, now=now_of(request))
         if not form.is_valid():
             return pause_page(self, request, [job], form, bulk=False)
         self.act(request, [job], pause_words(form), _pause(request, form))

@@ -1,8 +1,12 @@
-"""What every page of our own hands to its template."""
+"""What every page rests on: the time that it shows, and what it hands to its template."""
 
+from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
+
+from scheduler.engine.base import Engine
+from scheduler.engine.dbtime import shared_now
 
 
 def page_context(admin: Any, request: HttpRequest, title: str, **more: Any) -> dict[str, Any]:
@@ -15,3 +19,11 @@ def page_context(admin: Any, request: HttpRequest, title: str, **more: Any) -> d
         "media": admin.media,
         **more,
     }
+
+
+def now_of(request: HttpRequest) -> datetime:
+    """Return the time by the clock that all instances go by, asked for once in a request."""
+    known: datetime | None = getattr(request, "scheduler_now", None)
+    if known is None:
+        known = request.scheduler_now = shared_now(Engine().using)  # type: ignore[attr-defined]
+    return known

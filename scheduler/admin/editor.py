@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from scheduler.admin.asked import whole_number
+from scheduler.admin.context import now_of
 from scheduler.admin.form import PREVIEW, JobForm
 from scheduler.admin.policyfields import POLICY_FIELDS, initial_of_policy
 from scheduler.admin.schedulefields import SCHEDULE_FIELDS, zone_names
@@ -87,8 +88,9 @@ class JobEditorMixin(_ModelAdmin):
             return super().delete_view(request, object_id, extra_context)
 
     def get_form(self, request: HttpRequest, obj: Job | None = None, change: bool = False, **options: Any) -> Any:
-        """The form; one that was refused says why."""
+        """The form, which is told the time; one that was refused says why."""
         form: Any = super().get_form(request, obj, change, **options)
+        form.now = now_of(request)
         form.refusal = getattr(request, "scheduler_refusal", None)
         return form
 

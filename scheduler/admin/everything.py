@@ -10,7 +10,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from scheduler.admin.context import page_context
+from scheduler.admin.context import now_of, page_context
 from scheduler.admin.pauseform import PauseForm, pause_words
 from scheduler.arguments import is_name
 from scheduler.engine import control
@@ -30,7 +30,7 @@ class EverythingMixin(_ModelAdmin):
         name = self._name(request)
         if not _is_known(name):
             return self._nothing_done(request, name)
-        form = PauseForm(request.POST if request.method == "POST" else None)
+        form = PauseForm(request.POST if request.method == "POST" else None, now=now_of(request))
         if not form.is_valid():
             title = _("Pause the group {name}").format(name=name) if name else _("Pause everything")
             context = page_context(self, request, title, form=form, group=name, next=self._list(), back=self._list())

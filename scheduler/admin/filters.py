@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin.asked import whole_number
 from scheduler.admin.attention import CALM, FAILURES, stuck_jobs, with_attention
-from scheduler.clock import SYSTEM_CLOCK
+from scheduler.admin.context import now_of
 from scheduler.engine.overdue import overdue
 from scheduler.models import Job, RunLog
 
@@ -37,9 +37,9 @@ class StateFilter(admin.SimpleListFilter):
         """Keep the jobs in the chosen state."""
         chosen = self.value()
         if chosen == "attention":
-            return with_attention(queryset, SYSTEM_CLOCK.now()).filter(attention__lt=CALM)
+            return with_attention(queryset, now_of(request)).filter(attention__lt=CALM)
         if chosen == "overdue":
-            return queryset.filter(overdue(SYSTEM_CLOCK.now()))
+            return queryset.filter(overdue(now_of(request)))
         conditions: dict[str, Q] = {
             "running": Q(active_runs__gt=0),
             "broken": Q(broken_at__isnull=False),
@@ -82,7 +82,7 @@ class PeriodFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[RunLog]) -> QuerySet[RunLog]:
         """Keep the runs of the chosen period."""
         period = PERIODS.get(self.value() or "")
-        return queryset if period is None else queryset.filter(scheduled_for__gte=SYSTEM_CLOCK.now() - period)
+        return queryset if period is None else queryset.filter(scheduled_for__gte=now_of(request) - period)
 
 
 class JobFilter(admin.SimpleListFilter):

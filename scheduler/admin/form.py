@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -23,7 +24,6 @@ from scheduler.admin.schedulefields import (
     schedule_data,
 )
 from scheduler.arguments import checked_kwargs, checked_name, checked_priority
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.control import checked_schedule
 from scheduler.engine.control.definition import ask_gate
 from scheduler.exceptions import ConfigurationError, InvalidOption, InvalidSchedule, SchedulerError
@@ -47,6 +47,8 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
     shown = forms.CharField(widget=forms.HiddenInput, required=False)
     """The job as the form was opened with it, to tell what others change meanwhile from what the person changes."""
 
+    now: datetime
+    """When the form is shown or sent."""
     refusal: SchedulerError | None = None
     """Why the scheduler did not take what was sent before; told beside what was typed."""
 
@@ -92,7 +94,7 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
         """Put the schedule together, find what the person changed, and ask the gate of a job that is being enabled."""
         data = super().clean() or {}
         self._clean_schedule(data)
-        policy = clean_policy(self, data)
+        policy = clean_policy(self, data, self.now)
         if policy is not None:
             data["policy"] = policy
         self._clean_off(data)
@@ -178,13 +180,12 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
     @property
     def preview(self) -> Preview | None:
         """The preview of what is in the form, or of the job as it is."""
-        now = SYSTEM_CLOCK.now()
         try:
             schedule = self._previewed_schedule()
         except InvalidSchedule as error:
             return Preview(errors=[str(error)])
         if isinstance(schedule, Schedule):
-            return preview_of(schedule, now, anchor=self.instance.anchor_at)
+            return preview_of(schedule, self.now, anchor=self.instance.anchor_at)
         if not self.is_bound:
             return None
         return Preview(errors=[str(error) for name in SCHEDULE_FIELDS for error in self.errors.get(name, [])])

@@ -1,5 +1,6 @@
 """Instances in the admin: the processes that run the scheduler, and how they are."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
@@ -12,8 +13,8 @@ from django.utils.translation import gettext_lazy as _
 from scheduler.admin import look
 from scheduler.admin.asked import CarefulListMixin
 from scheduler.admin.banner import notices
+from scheduler.admin.context import now_of
 from scheduler.admin.instants import instant, relative, rough
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
 from scheduler.models import Instance
 
@@ -38,8 +39,15 @@ class InstanceAdminMixin(CarefulListMixin, _ModelAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list, under the health banner."""
-        context = {"title": gettext("Instances"), "notices": notices(SYSTEM_CLOCK.now())}
+        context = {"title": gettext("Instances"), "notices": notices(now_of(request))}
         return super().changelist_view(request, {**context, **(extra_context or {})})
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """As Django's; each row knows the moment it is shown at."""
+        changelist = super().get_changelist_instance(request)
+        for one in changelist.result_list:
+            one.seen_at = now_of(request)
+        return changelist
 
     @admin.display(description=_("process"))
     def name(self, one: Instance) -> str:
@@ -49,24 +57,24 @@ class InstanceAdminMixin(CarefulListMixin, _ModelAdmin):
     @admin.display(description=_("state"))
     def health(self, one: Instance) -> SafeString:
         """Whether it is alive."""
-        if one.heartbeat_at >= Engine.dead_before(SYSTEM_CLOCK.now()):
+        if one.heartbeat_at >= Engine.dead_before(_seen_at(one)):
             return look.badge("good", "✔", _("alive"))
         return look.badge("bad", "✖", _("silent"))
 
     @admin.display(description=_("heartbeat"))
     def heartbeat(self, one: Instance) -> SafeString:
         """When it was last heard of."""
-        return relative(one.heartbeat_at, SYSTEM_CLOCK.now())
+        return relative(one.heartbeat_at, _seen_at(one))
 
     @admin.display(description=_("last tick"))
     def tick(self, one: Instance) -> SafeString:
         """When it last looked for due work."""
-        return relative(one.ticked_at, SYSTEM_CLOCK.now())
+        return relative(one.ticked_at, _seen_at(one))
 
     @admin.display(description=_("uptime"))
     def uptime(self, one: Instance) -> str:
         """How long it has been there."""
-        return rough(SYSTEM_CLOCK.now() - one.started_at)
+        return rough(_seen_at(one) - one.started_at)
 
     @admin.display(description=_("started"))
     def started(self, one: Instance) -> SafeString:
@@ -89,6 +97,11 @@ class InstanceAdminMixin(CarefulListMixin, _ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Processes leave by themselves, or are found dead."""
         return False
+
+
+def _seen_at(one: Instance) -> datetime:
+    at: datetime = one.seen_at  # type: ignore[attr-defined]
+    return at
 
 
 @admin.register(Instance)

@@ -20,7 +20,7 @@ from scheduler.admin import look
 from scheduler.admin.asked import CarefulListMixin
 from scheduler.admin.attention import FAILING, OVERDUE, STUCK, with_attention
 from scheduler.admin.banner import notices
-from scheduler.admin.context import page_context
+from scheduler.admin.context import now_of, page_context
 from scheduler.admin.filters import StateFilter, TaskFilter
 from scheduler.admin.instants import NOTHING, duration, instant, relative, zone_of
 from scheduler.admin.live import not_modified, stamp_of_jobs, with_stamp
@@ -28,7 +28,6 @@ from scheduler.admin.recent import recent_runs
 from scheduler.admin.rowbuttons import row_buttons
 from scheduler.admin.svg import sparkline
 from scheduler.admin.svg.sparkline import BARS
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
 from scheduler.engine.tables import awaits_migration
 from scheduler.models import Job, RunLog
@@ -56,7 +55,7 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
         """The jobs with how urgent they are, without what no list shows."""
-        jobs = with_attention(Job._default_manager.all(), SYSTEM_CLOCK.now())
+        jobs = with_attention(Job._default_manager.all(), now_of(request))
         return jobs.defer("state").order_by(*self.get_ordering(request))
 
     def get_ordering(self, request: HttpRequest) -> Any:
@@ -69,8 +68,7 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
             stamp = stamp_of_jobs(request)
             if not_modified(request, stamp):
                 return with_stamp(HttpResponse(status=304), stamp)
-            now = SYSTEM_CLOCK.now()
-            context: dict[str, Any] = {"title": gettext("Jobs"), "notices": notices(now)}
+            context: dict[str, Any] = {"title": gettext("Jobs"), "notices": notices(now_of(request))}
             context["may_pause"] = request.user.has_perm("scheduler.pause_job")
             context["nothing_registered"] = not Job.objects.exists()
             response = super().changelist_view(request, {**context, **(extra_context or {})})
@@ -83,7 +81,7 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """As Django's; the page knows its rows before they are drawn."""
         changelist = super().get_changelist_instance(request)
-        page = JobPage(request, SYSTEM_CLOCK.now())
+        page = JobPage(request, now_of(request))
         page.jobs = changelist.result_list
         for job in changelist.result_list:
             job.scheduler_page = page

@@ -11,14 +11,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from scheduler.admin import look
-from scheduler.admin.context import page_context
+from scheduler.admin.context import now_of, page_context
 from scheduler.admin.instants import instant, relative, zone_of
 from scheduler.admin.jobfacts import facts_of, why_of
 from scheduler.admin.live import not_modified, stamp, with_stamp
 from scheduler.admin.living import news_of_living
 from scheduler.admin.rowbuttons import row_buttons
 from scheduler.admin.runrows import page_of_runs
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine import control
 from scheduler.models import Job, RunLog
 
@@ -38,7 +37,7 @@ class JobPageMixin(_ModelAdmin):
         mark = stamp(request, job.version, newest, news_of_living(job))
         if not_modified(request, mark):
             return with_stamp(HttpResponse(status=304), mark)
-        now = SYSTEM_CLOCK.now()
+        now = now_of(request)
         context = {
             **self.job_context(request, job, job.name),
             **facts_of(job, now),

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from scheduler.admin.asked import whole_number
 from scheduler.admin.attention import with_attention
 from scheduler.admin.banner import notices
-from scheduler.admin.context import page_context
+from scheduler.admin.context import now_of, page_context
 from scheduler.admin.daylanes import DAY, MOST_RUNS, future_lanes, past_lanes
 from scheduler.admin.instants import instant
 from scheduler.admin.live import not_modified, stamp_of_jobs, with_stamp
@@ -19,7 +19,6 @@ from scheduler.admin.recent import COLUMNS, recent_runs
 from scheduler.admin.svg import lanes, load_map
 from scheduler.admin.weekload import COLUMNS as LOAD_COLUMNS
 from scheduler.admin.weekload import MOST_JOBS, load_of
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import Job
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class OverviewMixin(_ModelAdmin):
         return with_stamp(response, mark)
 
     def _overview(self, request: HttpRequest) -> dict[str, Any]:
-        now, site = SYSTEM_CLOCK.now(), self.admin_site.name
+        now, site = now_of(request), self.admin_site.name
         number = whole_number(request.GET.get("page", "")) or 1
         first = (min(number, 10_000) - 1) * LANES
         wanted = with_attention(Job.objects.all(), now).defer("state").order_by("attention", "-last_run_at", "name")

@@ -9,8 +9,6 @@ from django.conf import settings
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from scheduler.clock import SYSTEM_CLOCK
-
 FOREVER, HOUR, TOMORROW, WEEK, OTHER = "", "hour", "tomorrow", "week", "other"
 
 
@@ -36,14 +34,15 @@ class PauseForm(forms.Form):
         input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S"],
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, now: datetime, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.now = now
         self.fields["at"].help_text = _("In the time zone %(zone)s.") % {"zone": settings.TIME_ZONE}
 
     def clean(self) -> dict[str, Any]:
         """Work out the end of the pause, which must lie ahead."""
         data = super().clean() or {}
-        now, choice = SYSTEM_CLOCK.now(), data.get("until", FOREVER)
+        now, choice = self.now, data.get("until", FOREVER)
         data["ends_at"] = {
             HOUR: now + timedelta(hours=1),
             TOMORROW: now + timedelta(days=1),

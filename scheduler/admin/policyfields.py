@@ -1,6 +1,7 @@
 """The policies as fields of the form of a job: empty means the default, which is shown; only the rest is stored."""
 
 import json
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -70,7 +71,7 @@ def _readable(text: str) -> dict[str, Any]:
     return found
 
 
-def clean_policy(form: forms.Form, data: dict[str, Any]) -> Policy | None:
+def clean_policy(form: forms.Form, data: dict[str, Any], now: datetime) -> Policy | None:
     """Return the policy that the fields make; None after errors were put where they belong."""
     options: dict[str, Any] = {}
     failed = False
@@ -78,7 +79,7 @@ def clean_policy(form: forms.Form, data: dict[str, Any]) -> Policy | None:
         text, name = data.get(field, ""), field.removeprefix(PREFIX)
         failed |= field in form.errors
         try:
-            options |= {name: value_of(name, text)} if text.strip() else {}
+            options |= {name: value_of(name, text, now)} if text.strip() else {}
         except (ConfigurationError, ValueError) as error:
             form.add_error(field, str(error))
             failed = True

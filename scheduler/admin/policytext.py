@@ -9,7 +9,6 @@ from typing import Any, get_args, get_type_hints
 
 from django.utils.translation import gettext as _
 
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.moments import local, parse_moment
 from scheduler.exceptions import ConfigurationError
 from scheduler.policy import Policy
@@ -63,21 +62,21 @@ def text_of(value: Any) -> str:
     return str(value)
 
 
-def value_of(name: str, text: str) -> Any:
+def value_of(name: str, text: str, now: datetime) -> Any:
     """Return what the text of an option means; raises ConfigurationError or ValueError that says what to write."""
     kind, optional = kind_of(name)
     words = text.strip()
     if words.lower() in (*NONE_WORDS, _(NONE)) and optional:
         return read_option(name, None)
     try:
-        return read_option(name, _loose(kind, words))
+        return read_option(name, _loose(kind, words, now))
     except (ConfigurationError, ValueError, OverflowError) as error:
         if kind not in HINTS:
             raise
         raise ValueError(_("“{text}” is not understood.").format(text=words[:60]) + " " + HINTS[kind]()) from error
 
 
-def _loose(kind: Any, words: str) -> Any:
+def _loose(kind: Any, words: str, now: datetime) -> Any:
     if kind is bool:
         return words == "True"
     if kind is int:
@@ -85,7 +84,7 @@ def _loose(kind: Any, words: str) -> Any:
     if kind is timedelta:
         return parse_duration(words)
     if kind is datetime:
-        return _as_shown(words) or parse_moment(words, SYSTEM_CLOCK.now())
+        return _as_shown(words) or parse_moment(words, now)
     return _delays(words) if kind is Backoff else words
 
 

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin import look
 from scheduler.admin.asked import CarefulListMixin, whole_number
-from scheduler.admin.context import page_context
+from scheduler.admin.context import now_of, page_context
 from scheduler.admin.filters import JobFilter, PeriodFilter
 from scheduler.admin.instants import duration, instant, zone_of
 from scheduler.admin.live import not_modified, stamp, with_stamp
@@ -143,7 +143,7 @@ class RunLogAdminMixin(CarefulListMixin, _ModelAdmin):
             return with_stamp(HttpResponse(status=304), mark)
         may_cancel = request.user.has_perm("scheduler.run_job") and (run.status == Status.PENDING or run.is_living)
         title = gettext("Run {number} of {job}").format(number=run.pk, job=run.job.name)
-        context = page_context(self, request, title, may_cancel=may_cancel, **facts_of_run(run))
+        context = page_context(self, request, title, may_cancel=may_cancel, **facts_of_run(run, now_of(request)))
         context |= extra_context or {}
         return with_stamp(TemplateResponse(request, "admin/scheduler/runlog/page.html", context), mark)
 

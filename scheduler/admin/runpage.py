@@ -10,7 +10,6 @@ from scheduler.admin import look
 from scheduler.admin.instants import DASH, duration, instant, relative, rough, with_times, zone_of
 from scheduler.admin.jsontext import json_text
 from scheduler.admin.runrows import percent_of, totals_words
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import Instance, RunLog, Status
 
 TAIL = 500
@@ -21,9 +20,8 @@ def news_of(run: RunLog) -> tuple[Any, ...]:
     return run.status, run.progress, len(run.log), run.finished_at, run.stop_requested_at, run.note, run.stuck_at
 
 
-def facts_of_run(run: RunLog) -> dict[str, Any]:
+def facts_of_run(run: RunLog, now: datetime) -> dict[str, Any]:
     """Return the context of the page."""
-    now = SYSTEM_CLOCK.now()
     lines = run.log.splitlines()
     progress = run.progress if isinstance(run.progress, dict) else None
     return {

@@ -10,7 +10,7 @@ from scheduler.admin.policytext import text_of, value_of
 from scheduler.models import Job
 from scheduler.policy import DEFAULT_POLICY, Policy
 from scheduler.policy.codec import from_options
-from tests.factories import make_job
+from tests.factories import T0, make_job
 from tests.integration.admin.pages import page
 from tests.integration.admin.pages import text_of as words_of
 from tests.integration.admin.test_editor import REST, add
@@ -52,7 +52,7 @@ def test_every_value_is_shown_as_it_is_read_again(options):
     policy = from_options(options)
     for field in fields(Policy):
         value = getattr(policy, field.name)
-        assert value_of(field.name, text_of(value)) == value or value == getattr(DEFAULT_POLICY, field.name)
+        assert value_of(field.name, text_of(value), T0) == value or value == getattr(DEFAULT_POLICY, field.name)
 
 
 def test_saving_what_is_shown_changes_nothing(boss):

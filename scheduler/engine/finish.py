@@ -104,8 +104,8 @@ def _is_decided(engine: Engine, row: RunLog, settled: Settled) -> bool:
 
 def _is_written(run: RunLog, end: Finished) -> bool:
     """Whether an earlier try was committed although its answer never came."""
-    written = run.token, run.due_at, run.finished_at
-    return written == (end.run.token, None, end.outcome.finished_at)
+    written = run.token, run.due_at, run.finished_at, run.reason
+    return written == (end.run.token, None, end.outcome.finished_at, end.outcome.reason)
 
 
 def _tell_of(run: RunLog, settled: Settled) -> None:

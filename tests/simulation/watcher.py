@@ -1,6 +1,6 @@
 """Watcher: looks at the database after every step, and has every change judged."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -79,6 +79,8 @@ class Watcher:
         self.clock_went_back = False
         self.timelines: dict[int, Timeline] = defaultdict(Timeline)
         self.failures: dict[int, int] = defaultdict(int)
+        self.notices_owed: Counter[int] = Counter()
+        """Of jobs whose break was written, and nobody has heard so."""
         self.broken: set[int] = set()
         self.newest = 0
         self._changes = -1

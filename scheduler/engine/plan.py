@@ -76,8 +76,8 @@ def plan_probe(job: Job, now: datetime, *, included: bool = False) -> None:
 def slots_begin(job: Job, now: datetime) -> datetime:
     """Return after which instant the next slot of a job may lie: now, or as late as `starts_at` or its probe."""
     policy, begin = policy_of(job), now
-    if policy.starts_at is not None:
-        begin = max(begin, policy.starts_at - RESOLUTION)
+    if policy.starts_at is not None and policy.starts_at > begin:
+        begin = policy.starts_at - RESOLUTION
     if job.broken_at and policy.breaker_probe_after:
         begin = max(begin, (job.last_finished_at or job.broken_at) + policy.breaker_probe_after)
     return begin

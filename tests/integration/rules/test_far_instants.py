@@ -72,7 +72,9 @@ def zone(request, settings):
 @pytest.fixture(params=SITUATIONS.values(), ids=SITUATIONS.keys())
 def situation(request, zone):
     request.param()
-    return get_job("job")
+    job = get_job("job")
+    assert job.job_state != "invalid", job.problem
+    return job
 
 
 def answer_of(command, *arguments):

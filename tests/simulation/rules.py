@@ -130,13 +130,13 @@ def _is_spent(run: RunRow) -> bool:
 
 
 def rates_hold(watcher: "Watcher", change: "Change") -> None:
-    """A run of the schedule finds room under the rate limit."""
+    """A run of the schedule finds room under the rate limit, in a window that is one per cent short."""
     for run in change.begun:
         rate = watcher.spec(change.jobs[run.job_id]).options.get("rate_limit")
         if rate is None or not run.is_of_the_plan or watcher.pruned or watcher.clock_went_back:
             continue
         most, per = RATES[rate]
-        since = change.event.now - per
+        since = max(change.event.now, run.started_at or change.event.now) - per * 0.99
         others = (one for one in watcher.runs.values() if one.job_id == run.job_id and one.pk != run.pk)
         of_any_age = watcher.spec(change.jobs[run.job_id]).options.get("misfire") == "run_all"
         others = (one for one in others if of_any_age or one.scheduled_for > since - DAY)

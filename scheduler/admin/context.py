@@ -1,4 +1,4 @@
-"""What every page rests on: the time that it shows, and what it hands to its template."""
+"""What pages rest on: the time that they show, the right to read runs, and what each hands to its template."""
 
 from datetime import datetime
 from typing import Any
@@ -27,3 +27,8 @@ def now_of(request: HttpRequest) -> datetime:
     if known is None:
         known = request.scheduler_now = shared_now(Engine().using)  # type: ignore[attr-defined]
     return known
+
+
+def may_read_runs(request: HttpRequest) -> bool:
+    """Return whether the user may see what ran: when, and with which errors, logs and results."""
+    return request.user.has_perm("scheduler.view_runlog")

@@ -40,13 +40,19 @@ class Override:
 
 
 def facts_of(job: Job, now: datetime) -> dict[str, Any]:
-    """Return the context of the page, in a constant number of queries."""
-    runs = recent_runs([job.pk], SAMPLE)[job.pk]
+    """Return what the page tells of the job itself."""
     return {
         "facts": _facts(job, now),
         "policies": policy_words(job.policy),
         "upcoming": _upcoming(job, now),
         "overrides": overrides_of(job),
+    }
+
+
+def runs_of(job: Job, now: datetime) -> dict[str, Any]:
+    """Return what the page tells of the runs of the job, in a constant number of queries."""
+    runs = recent_runs([job.pk], SAMPLE)[job.pk]
+    return {
         "living": [row_of(run, zone_of(job, settings.TIME_ZONE)) for run in living_runs(job)],
         "last_error": _last_error(runs),
         "latest": _latest(job, runs),

@@ -20,7 +20,7 @@ from scheduler.admin import look
 from scheduler.admin.asked import CarefulListMixin
 from scheduler.admin.attention import FAILING, OVERDUE, STUCK, with_attention
 from scheduler.admin.banner import notices
-from scheduler.admin.context import now_of, page_context
+from scheduler.admin.context import may_read_runs, now_of, page_context
 from scheduler.admin.filters import StateFilter, TaskFilter
 from scheduler.admin.instants import NOTHING, duration, instant, relative, zone_of
 from scheduler.admin.live import not_modified, stamp_of_jobs, with_stamp
@@ -95,15 +95,11 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
     def job_name(self, job: Job) -> SafeString:
         """The name leads to the page of the job; the run log opens beside it."""
         page = _page(job)
-        runs = reverse(f"{page.site}:scheduler_job_runs", args=[job.pk])
         return format_html(
-            '<a class="sched-name" href="{}">{}</a> <a class="sched-log-link" href="{}" data-sched-dialog>{}'
-            '<span class="sched-sr"> {}</span></a>{}',
+            '<a class="sched-name" href="{}">{}</a>{}{}',
             reverse(f"{page.site}:scheduler_job_page", args=[job.pk]),
             job.name,
-            runs,
-            gettext("runs"),
-            gettext("of {name}").format(name=job.name),
+            _link_to_runs(job, page.site) if page.may_read_runs else "",
             format_html('<div class="sched-quiet sched-task">{}</div>', job.task) if job.task != job.name else "",
         )
 
@@ -165,7 +161,8 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
     @admin.display(description=_("last 40 runs, success"))
     def history(self, job: Job) -> SafeString:
         """The last 40 runs as a picture."""
-        picture = sparkline(_page(job).runs.get(job.pk, []))
+        page = _page(job)
+        picture = sparkline(page.runs.get(job.pk, [])) if page.may_read_runs else ""
         return region(job, "history", format_html("{}{}", picture, success_rate(job)))
 
     @admin.display(description=_("actions"))
@@ -183,6 +180,7 @@ class JobPage:
         self.site = request.resolver_match.namespace if request.resolver_match else "admin"
         self.may_run = request.user.has_perm("scheduler.run_job")
         self.may_pause = request.user.has_perm("scheduler.pause_job")
+        self.may_read_runs = may_read_runs(request)
         self.jobs: list[Job] = []
 
     @cached_property
@@ -194,6 +192,15 @@ class JobPage:
 def _page(job: Job) -> JobPage:
     page: JobPage = job.scheduler_page  # type: ignore[attr-defined]
     return page
+
+
+def _link_to_runs(job: Job, site: str) -> SafeString:
+    return format_html(
+        ' <a class="sched-log-link" href="{}" data-sched-dialog>{}<span class="sched-sr"> {}</span></a>',
+        reverse(f"{site}:scheduler_job_runs", args=[job.pk]),
+        gettext("runs"),
+        gettext("of {name}").format(name=job.name),
+    )
 
 
 def success_rate(job: Job) -> SafeString:

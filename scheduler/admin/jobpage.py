@@ -11,9 +11,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from scheduler.admin import look
-from scheduler.admin.context import now_of, page_context
+from scheduler.admin.context import may_read_runs, now_of, page_context
 from scheduler.admin.instants import instant, relative, zone_of
-from scheduler.admin.jobfacts import facts_of, why_of
+from scheduler.admin.jobfacts import facts_of, runs_of, why_of
 from scheduler.admin.live import not_modified, stamp, with_stamp
 from scheduler.admin.living import news_of_living
 from scheduler.admin.rowbuttons import row_buttons
@@ -41,17 +41,20 @@ class JobPageMixin(_ModelAdmin):
         context = {
             **self.job_context(request, job, job.name),
             **facts_of(job, now),
-            **why_of(job, request.GET.get("why", ""), now),
             **_next_start(job, now),
             "description": job.description,
             "paused_until": instant(job.paused_until, zone=zone_of(job, settings.TIME_ZONE)),
         }
+        if context["may_read_runs"]:
+            context |= runs_of(job, now) | why_of(job, request.GET.get("why", ""), now)
         response = TemplateResponse(request, "admin/scheduler/job/page.html", context)
         return with_stamp(response, mark)
 
     def runs_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The run log of a job; in a dialog of the list only its table."""
         job = self.job_or_404(request, pk)
+        if not may_read_runs(request):
+            raise PermissionDenied
         context = self.job_context(request, job, _("Run log of {name}").format(name=job.name))
         context |= {"page": page_of_runs(job, request.GET), "never_ran": not job.last_status}
         part = "fragment" in request.GET
@@ -90,6 +93,7 @@ class JobPageMixin(_ModelAdmin):
                 run=self.has_run_permission(request),
                 pause=self.has_pause_permission(request),
             ),
+            "may_read_runs": may_read_runs(request),
             "may_change": may_change,
             "may_clear": may_clear,
             "may_delete": self.has_delete_permission(request, job),

@@ -1,17 +1,19 @@
 """The overview: the last and the next 24 hours in lanes, and the load of the week to come."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from scheduler.admin.asked import whole_number
 from scheduler.admin.attention import with_attention
 from scheduler.admin.banner import notices
-from scheduler.admin.context import now_of, page_context
+from scheduler.admin.context import may_read_runs, now_of, page_context
 from scheduler.admin.daylanes import DAY, MOST_RUNS, future_lanes, past_lanes
 from scheduler.admin.instants import instant
 from scheduler.admin.live import not_modified, stamp_of_jobs, with_stamp
@@ -49,14 +51,13 @@ class OverviewMixin(_ModelAdmin):
         wanted = with_attention(Job.objects.all(), now).defer("state").order_by("attention", "-last_run_at", "name")
         jobs = list(wanted[first : first + LANES + 1])
         shown = jobs[:LANES]
-        runs = recent_runs([job.pk for job in shown], MOST_RUNS, since=now - DAY, columns=(*COLUMNS, "coalesced_from"))
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         load = load_of(Job.objects.filter(enabled=True).only(*LOAD_COLUMNS)[:MOST_JOBS], midnight, now)
-        past, future = past_lanes(shown, runs, now, site), future_lanes(shown, now, site)
+        future = future_lanes(shown, now, site)
         return page_context(self, request, _("Overview")) | {
+            "past": _past(shown, now, site) if may_read_runs(request) else "",
             "notices": notices(now),
             "nothing_registered": not jobs and number == 1,
-            "past": lanes(past, now - DAY, _past_words(past), "sched-missed"),
             "future": lanes(future, now, _future_words(future), "sched-missed-2"),
             "load": load_map(load.starts, midnight),
             "most_starts": round(max(load.starts.values(), default=0)),
@@ -66,6 +67,13 @@ class OverviewMixin(_ModelAdmin):
             "previous_page": number - 1 if number > 1 else None,
             "next_page": number + 1 if len(jobs) > LANES else None,
         }
+
+
+def _past(jobs: Sequence[Job], now: datetime, site: str) -> SafeString:
+    columns = (*COLUMNS, "coalesced_from")
+    runs = recent_runs([job.pk for job in jobs], MOST_RUNS, since=now - DAY, columns=columns)
+    past = past_lanes(jobs, runs, now, site)
+    return lanes(past, now - DAY, _past_words(past), "sched-missed")
 
 
 def _past_words(rows: list[Any]) -> str:

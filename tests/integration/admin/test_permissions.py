@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth.models import Permission, User
 
@@ -5,7 +7,7 @@ from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import Job, RunLog, Status
 from tests.factories import make_job
 from tests.integration.admin.conftest import client_of
-from tests.integration.admin.pages import page
+from tests.integration.admin.pages import page, text_of
 
 pytestmark = pytest.mark.usefixtures("task")
 WRITES = ["job_run", "job_pause", "job_resume", "job_reset", "job_follow_code", "job_clear"]
@@ -69,3 +71,42 @@ def test_who_may_run_may_not_pause(job):
 def test_strangers_are_sent_to_the_login(client, job):
     assert "/login/" in client.get(page("job_page", job.pk)).url
     assert "/login/" in client.post(page("job_run", job.pk)).url
+
+
+@pytest.fixture
+def planner(db):
+    """A client of somebody who may see jobs, and run, pause and change them, but not what ran."""
+    user = User.objects.create_user("planner", is_staff=True)
+    rights = ["view_job", "run_job", "pause_job", "change_job"]
+    user.user_permissions.set(Permission.objects.filter(codename__in=rights))
+    return client_of(user)
+
+
+def test_who_may_not_read_the_run_log_reads_of_runs_on_no_page(planner, boss, job):
+    columns = {"error": "SECRET", "log": "SECRET", "result": "SECRET", "reason": "SECRET", "totals": {"SECRET": 1}}
+    now = SYSTEM_CLOCK.now()
+    ended = {"scheduled_for": now - timedelta(hours=1), "started_at": now - timedelta(minutes=1), "finished_at": now}
+    run = RunLog.objects.create(job=job, status=Status.FAILED, **ended, **columns)
+    RunLog.objects.filter(due_at__isnull=False).update(progress={"message": "SECRET"}, **columns)
+    pages = [page("job_changelist"), page("job_overview"), page("job_change", job.pk), page("job_history", job.pk)]
+    pages += [page("job_page", job.pk) + query for query in ("", f"?why={ended['scheduled_for']:%H:%M}")]
+    for address in pages:
+        body = planner.get(address).rendered_content
+        assert "SECRET" not in body, address
+        assert page("runlog_change", run.pk) not in body, address
+        assert page("job_runs", job.pk) not in body, address
+        assert page("runlog_changelist") not in body, address
+        assert "sched-bar" not in body, address
+        assert "1 failed" not in body, address
+    for address in (page("job_runs", job.pk), page("runlog_changelist"), page("runlog_change", run.pk)):
+        for query in ("", "?fragment=1"):
+            assert planner.get(address + query).status_code == 403, address
+    assert "SECRET" in boss.get(page("job_page", job.pk)).rendered_content
+
+
+def test_who_may_not_read_the_run_log_has_the_job_and_its_buttons(planner, job):
+    words = text_of(planner.get(page("job_page", job.pk)))
+    assert "Next 10 slots" in words
+    assert "Policies" in words
+    assert "Run now" in words
+    assert "The next 24 hours" in planner.get(page("job_overview")).rendered_content

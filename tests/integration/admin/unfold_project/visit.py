@@ -29,6 +29,7 @@ for path in ("job/", "job/overview/", "job/add/", f"job/{job.pk}/", f"job/{job.p
     assert response.status_code == 200, path
     assert "unfold/" in body, path
     assert "scheduler/admin.css" in body, path
+assert 'name="shown"' in client.get(f"/admin/scheduler/job/{job.pk}/change/").content.decode()
 assert client.post(f"/admin/scheduler/job/{job.pk}/run/").status_code == 302
 assert job.runs.filter(status=Status.PENDING).count() == 1
 form = {

@@ -1,6 +1,6 @@
 """Job: one task, one schedule, its policies and its state."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -15,7 +15,8 @@ from scheduler.signals import after_commit, jobs_changed
 UNPLANNED = datetime(1970, 1, 1, tzinfo=UTC)
 """A start that is always due and never real: the next tick plans the job instead of running it.
 
-It is planned from `next_run_at` on when the end of a pause has left that instant there, else from then on.
+It is planned from `next_run_at` on where there is one: the end of a pause, or the slot that was next when other
+policies came. Else from then on.
 """
 
 DEFINITION_COLUMNS = (
@@ -63,7 +64,7 @@ class JobQuerySet(models.QuerySet["Job"]):
         changes.setdefault("version", models.F("version") + 1)
         if PLANNING_COLUMNS & changes.keys():
             changes.setdefault("next_start_at", UNPLANNED)
-        if changes.get("next_start_at") == UNPLANNED:
+        if changes.get("next_start_at") == UNPLANNED and not _keeps_its_slot(changes):
             changes.setdefault("next_run_at", None)
         if _waits_for_others(changes.get("schedule")):
             changes.setdefault("anchor_at", None)
@@ -161,8 +162,11 @@ class Job(models.Model):
         columns = set(DEFINITION_COLUMNS if update_fields is None else update_fields)
         changed = self._changed(columns & PLANNING_COLUMNS)
         if changed:
-            self.next_run_at, self.next_start_at = None, UNPLANNED
-            columns |= {"next_run_at", "next_start_at"}
+            self.next_start_at = UNPLANNED
+            columns.add("next_start_at")
+        if changed and not _keeps_its_slot(changed):
+            self.next_run_at = None
+            columns.add("next_run_at")
         if "schedule" in changed and _waits_for_others(self.schedule):
             self.anchor_at = None
             columns.add("anchor_at")
@@ -218,6 +222,12 @@ class Job(models.Model):
         if self.last_finished_at is None:
             return False
         return self.last_outcome_at is None or self.last_outcome_at < self.last_finished_at
+
+
+def _keeps_its_slot(changed: Collection[str]) -> bool:
+    """Whether what changes is no other schedule: a slot that is due, or was missed, is no reason to forget then."""
+    columns = PLANNING_COLUMNS.intersection(changed)
+    return bool(columns) and columns.isdisjoint(("schedule", "enabled"))
 
 
 def _waits_for_others(schedule: Any) -> bool:

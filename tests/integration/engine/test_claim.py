@@ -8,6 +8,7 @@ from django.db import connection
 from scheduler.engine import claim
 from scheduler.engine.decide import decide
 from scheduler.models import Job, RunLog, Status, Trigger
+from scheduler.policy.codec import from_options
 from scheduler.schedules import Every
 from tests.factories import T0, at, claim_at, claim_one, finish, ledger, make_engine, make_job, tick_at
 
@@ -180,3 +181,31 @@ def _write_raw(job, values):
     (column, text), *_ = values.items()
     with connection.cursor() as cursor:
         cursor.execute(f"UPDATE scheduler_job SET {column} = %s WHERE id = %s", [text, job.pk])
+
+
+def by_update(job, **changes):
+    Job.objects.filter(pk=job.pk).update(**changes)
+
+
+def by_save(job, **changes):
+    for column, value in changes.items():
+        setattr(job, column, value)
+    job.save()
+
+
+@pytest.mark.parametrize("change", [by_update, by_save])
+@pytest.mark.parametrize("seconds", [65, 200], ids=["due", "missed"])
+def test_other_policies_leave_no_slot_out_I3(change, seconds):
+    """A deploy in the minute of a nightly job must not cost its slot."""
+    job, engine = make_job(), make_engine()
+    change(job, policy=from_options({"retries": 1}))
+    (claimed,) = tick_at(engine, at(seconds)).claims.runs + claim_at(engine, at(seconds)).runs
+    assert (claimed.run.coalesced_from or claimed.run.scheduled_for) == at(60)
+
+
+@pytest.mark.parametrize("change", [by_update, by_save])
+@pytest.mark.parametrize("changes", [{"schedule": Every(minutes=1, jitter=5)}, {"enabled": True}])
+def test_another_schedule_is_planned_from_then_on(change, changes):
+    job, engine = make_job(columns={"enabled": "enabled" not in changes}), make_engine()
+    change(job, **changes)
+    assert not tick_at(engine, at(65)).claims.runs + claim_at(engine, at(66)).runs

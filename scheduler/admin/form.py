@@ -25,7 +25,6 @@ from scheduler.admin.schedulefields import (
 )
 from scheduler.arguments import checked_kwargs, checked_name, checked_priority
 from scheduler.engine.control import checked_schedule
-from scheduler.engine.control.definition import ask_gate
 from scheduler.exceptions import ConfigurationError, InvalidOption, InvalidSchedule, SchedulerError
 from scheduler.models import Job
 from scheduler.models.fields import Unreadable
@@ -91,7 +90,7 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
         return _passed(checked_priority, self.cleaned_data["priority"])
 
     def clean(self) -> dict[str, Any]:
-        """Put the schedule together, find what the person changed, and ask the gate of a job that is being enabled."""
+        """Put the schedule together, and find what the person changed."""
         data = super().clean() or {}
         self._clean_schedule(data)
         policy = clean_policy(self, data, self.now)
@@ -100,9 +99,9 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
         self._clean_off(data)
         if not self._is_preview:
             self._clean_edit(data)
-            self._ask_gate(data)
         if self.refusal is not None:
-            self.add_error(None, str(self.refusal))
+            is_gate = getattr(self.refusal, "code", "") == "gate_closed"
+            self.add_error("enabled" if is_gate else None, str(self.refusal))
         return data
 
     def _clean_schedule(self, data: dict[str, Any]) -> None:
@@ -147,14 +146,6 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
         self.data = sent.copy()
         self.data["shown"] = json.dumps(job)  # type: ignore[index]
 
-    def _ask_gate(self, data: dict[str, Any]) -> None:
-        if not self._changes.get("enabled"):
-            return
-        try:
-            ask_gate(registry.find(data.get("task", "")))
-        except SchedulerError as refusal:
-            self.add_error("enabled", str(refusal))
-
     @property
     def _is_preview(self) -> bool:
         return PREVIEW in self.data
@@ -175,7 +166,7 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
 
     def changes(self) -> dict[str, Any]:
         """Return the columns to write: what the person changed, and nothing else."""
-        return self._changes
+        return dict(self._changes)
 
     @property
     def preview(self) -> Preview | None:

@@ -4,6 +4,7 @@ import sqlite3
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.db import connections
 from django.http import HttpResponse
@@ -65,6 +66,7 @@ def test_what_a_deploy_changed_while_the_form_was_open_stays(boss, owned):
     assert (owned.schedule, owned.group, owned.kwargs) == (Every(hours=6), "night", {"a": 1})
     assert (owned.description, owned.overridden_fields) == ("new words", ["description"])
     assert (owned.broken_at, owned.consecutive_failures) == (T0, 5)
+    assert LogEntry.objects.get().get_change_message() == "Changed Description."
 
 
 def test_options_of_both_hold_together(boss, owned):
@@ -179,7 +181,7 @@ def test_a_refusal_of_the_scheduler_stands_above_what_was_typed(boss, owned, mon
     assert sent_again(response)["description"] == "typed"
 
 
-def test_a_preview_asks_no_gate_and_tells_no_conflict(boss):
+def test_a_preview_asks_no_gate_and_tells_no_conflict_and_a_save_asks_once(boss):
     asked: list[bool] = []
     register("gated", gate=lambda: asked.append(True) or True)(lambda: None)
     try:
@@ -192,7 +194,7 @@ def test_a_preview_asks_no_gate_and_tells_no_conflict(boss):
         save(boss, job, sent | {"interval_preset": "1h"})
     finally:
         registry.remove("gated")
-    assert asked
+    assert asked == [True]
     assert job.enabled
 
 

@@ -163,7 +163,7 @@ def test_instants_at_the_ends_of_time_take_no_page_down(boss, job, settings, far
     pause = {"paused_at": SYSTEM_CLOCK.now(), "paused_until": far, "next_start_at": far, "next_run_at": far}
     make_job("paused", DailyAt(hour=3), columns=pause)
     make_job("last", Once(far), columns={"next_start_at": far, "next_run_at": far})
-    make_job("ends", Every(hours=1), columns={"anchor_at": far}, ends_at=far)
+    make_job("ends", Every(hours=1), columns={"anchor_at": far}, **{"starts_at" if far == FIRST else "ends_at": far})
     Group.objects.update(paused_at=SYSTEM_CLOCK.now(), paused_until=far)
     run = RunLog.objects.create(job=job, scheduled_for=far, status=Status.FAILED, started_at=far, finished_at=far)
     lists = ["job/", "job/overview/", "runlog/", "instance/", f"runlog/{run.pk}/change/"]

@@ -32,10 +32,10 @@ def test_the_page_lists_the_next_ten_slots(boss):
     assert boss.get(page("job_page", job.pk)).rendered_content.count("<li><time") == 10
 
 
-def test_a_slot_that_daylight_saving_touches_carries_a_note(boss, monkeypatch):
+def test_a_slot_that_daylight_saving_touches_carries_a_note(boss, stop_clock):
     from datetime import UTC, datetime
 
-    monkeypatch.setattr(SYSTEM_CLOCK, "now", lambda: datetime(2026, 3, 27, tzinfo=UTC), raising=False)
+    stop_clock(datetime(2026, 3, 27, tzinfo=UTC))
     job = make_job(schedule=Cron("30 2 * * *", timezone="Europe/Berlin"))
     assert "02:30 does not exist, runs at 03:00" in text_of(boss.get(page("job_page", job.pk)))
 

@@ -3,7 +3,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from scheduler.admin.weekload import load_of
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import RunLog, Status
 from scheduler.schedules import DailyAt, Every, Manual
 from tests.factories import T0, make_job
@@ -13,8 +12,8 @@ MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC)
 
 
 @pytest.fixture
-def still_clock(monkeypatch):
-    monkeypatch.setattr(SYSTEM_CLOCK, "now", lambda: T0, raising=False)
+def still_clock(stop_clock):
+    stop_clock(T0)
 
 
 @pytest.mark.usefixtures("still_clock")

@@ -5,18 +5,15 @@ from collections.abc import Callable
 from datetime import datetime
 from operator import attrgetter
 
-from django.db import DataError, IntegrityError
 from django.db.models import QuerySet
 
 from scheduler.engine.base import Engine
 from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
 from scheduler.engine.presence import Process, dead_instances
-from scheduler.engine.write import write_transaction
+from scheduler.engine.write import is_refusal, write_transaction
 from scheduler.models import Instance, RunLog, Status
 
 logger = logging.getLogger("scheduler")
-
-UNWRITABLE = (DataError, IntegrityError)
 
 
 def rescue(engine: Engine, now: datetime, is_gone: Callable[[Process], bool]) -> Settled:
@@ -66,7 +63,9 @@ def _close_all(engine: Engine, ends: list[Finished]) -> Settled:
     """One run whose end cannot be written keeps neither the others from being closed, nor the dead from being gone."""
     try:
         return finish_runs(engine, ends, in_doubt=True)
-    except UNWRITABLE:
+    except Exception as error:
+        if not is_refusal(error):
+            raise
         settled = Settled()
         for end in ends:
             settled += _close_one(engine, end)
@@ -76,7 +75,9 @@ def _close_all(engine: Engine, ends: list[Finished]) -> Settled:
 def _close_one(engine: Engine, end: Finished) -> Settled:
     try:
         return finish_runs(engine, [end], in_doubt=True)
-    except UNWRITABLE as error:
+    except Exception as error:
+        if not is_refusal(error):
+            raise
         job, run = end.run.job.name, end.run.pk
         logger.error(
             "Run %s of %s cannot be closed: %s",

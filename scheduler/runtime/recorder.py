@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.db import DataError, IntegrityError, InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError
 
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
+from scheduler.engine.write import is_refusal
 from scheduler.executors.invoke import CLOCK_WAS_SET
 
 logger = logging.getLogger("scheduler")
 
-DATABASE_AWAY = (OperationalError, InterfaceError)
 LARGEST_BATCH = 500
 GATHER_SECONDS = 0.01
 """Rest between two batches while the pool is pressed: one transaction for every end would cost more than the runs."""
@@ -24,6 +24,10 @@ GATHER_SECONDS = 0.01
 def _not_after(end: Finished, now: datetime) -> Finished:
     started_at = min(end.outcome.started_at, now)
     return replace(end, outcome=replace(end.outcome, started_at=started_at, finished_at=now))
+
+
+def _is_away(error: Exception) -> bool:
+    return isinstance(error, OperationalError | InterfaceError) and not is_refusal(error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,9 +130,9 @@ class Recorder:
         try:
             settled += finish_runs(self._engine, unwritten, in_doubt=in_doubt)
             unwritten.clear()
-        except DATABASE_AWAY:
-            raise
-        except Exception:
+        except Exception as error:
+            if _is_away(error):
+                raise
             self._write_each(unwritten, settled)
 
     def _write_each(self, unwritten: list[Finished], settled: Settled) -> None:
@@ -138,9 +142,9 @@ class Recorder:
             try:
                 settled += self._write_one(end)
                 unwritten.remove(end)
-            except DATABASE_AWAY:
-                raise
             except Exception as error:
+                if _is_away(error):
+                    raise
                 problem = error
         if problem is not None:
             raise problem
@@ -149,7 +153,9 @@ class Recorder:
         """One end of the batch cannot be stored: write it without its texts rather than lose how the run ended."""
         try:
             return finish_runs(self._engine, [end], in_doubt=True)
-        except (DataError, IntegrityError, ValueError, TypeError) as error:
+        except Exception as error:
+            if not is_refusal(error):
+                raise
             run = end.run
             logger.warning(
                 "Run %s of %s: its texts cannot be stored: %s",

@@ -129,11 +129,16 @@ def test_an_end_that_can_never_be_written_does_not_hold_up_the_others(recorder, 
     assert set(Job.objects.values_list("successes", "active_runs")) == {(1, 0)}
 
 
-def test_one_end_that_cannot_be_stored_loses_its_texts_and_nobody_elses_P1(recorder, monkeypatch, caplog):
+@pytest.mark.parametrize(
+    "refusal",
+    [DataError("too long"), OperationalError(1366, "Incorrect string value, too long")],
+    ids=["data", "a character that the table lacks on MySQL"],
+)
+def test_one_end_that_cannot_be_stored_loses_its_texts_and_nobody_elses_P1(recorder, monkeypatch, caplog, refusal):
     def is_bad(ends):
         return len(ends) > 1 or (ends[0].run.job.name == "a" and ends[0].outcome.log == "said")
 
-    failing(monkeypatch, DataError("batch"), DataError("too long"), only=is_bad)
+    failing(monkeypatch, refusal, refusal, only=is_bad)
     assert recorder.write() == 2
     rows = {run.job.name: run for run in RunLog.objects.select_related("job")}
     assert {run.status for run in rows.values()} == {Status.SUCCEEDED}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import scheduler
 from tests.docs.pages import page, rows, table
+from tests.sources import tree_of
 
 DOCUMENTED = {row[0].strip("`"): row[1] for row in rows("reference/log.md")}
 
@@ -25,7 +26,7 @@ def calls() -> list[ast.Call]:
 
 def every_call() -> Iterator[ast.Call]:
     for path in Path(scheduler.__file__).parent.rglob("*.py"):
-        yield from (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+        yield from (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
 
 
 def _record(call: ast.Call) -> Iterator[tuple[str, str, set[str]]]:

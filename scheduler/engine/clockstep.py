@@ -117,16 +117,18 @@ def _first_undecided(engine: Engine, jobs: Iterable[Job], now: datetime) -> dict
     """Return the first slots of jobs, by id, that nothing has decided although they are earlier than planned.
 
     Almost all plans are right, as one look at the schedule tells; the ledger is asked about the others only, at once.
+    A slot that the wrong clock only counted on the row of a later one is not decided: a clock that was wrong for a
+    moment would silence the job for as long as it was wrong.
     """
     first = {job.pk: slot for job in jobs if (slot := _slot_before_plan(job, now))}
     if not first:
         return {}
     schedules = {job.pk: (schedule_of(job), job.next_run_at) for job in jobs if job.pk in first}
     rows = RunLog.objects.using(engine.using).filter(job__in=first, scheduled_for__gt=now)
-    ranges = rows.order_by("job_id", "scheduled_for").values_list("job_id", "coalesced_from", "scheduled_for")
-    for pk, decided in groupby(ranges, key=itemgetter(0)):
+    decided = rows.order_by("job_id", "scheduled_for").values_list("job_id", "scheduled_for")
+    for pk, of_job in groupby(decided, key=itemgetter(0)):
         schedule, planned = schedules[pk]
-        slot = _behind(schedule, first.pop(pk), ((since or until, until) for _, since, until in decided))
+        slot = _behind(schedule, first.pop(pk), (at for _, at in of_job))
         if slot is not None and slot < planned:
             first[pk] = slot
     return first
@@ -141,10 +143,10 @@ def _slot_before_plan(job: Job, now: datetime) -> datetime | None:
     return slot if slot and job.next_run_at and slot < job.next_run_at else None
 
 
-def _behind(schedule: Schedule, slot: datetime, decided: Iterable[tuple[datetime, datetime]]) -> datetime | None:
-    """Return the first slot from `slot` on that lies in none of the ranges; these come in the order of their ends."""
+def _behind(schedule: Schedule, slot: datetime, decided: Iterable[datetime]) -> datetime | None:
+    """Return the first slot from `slot` on that is none of those decided, which come in order."""
     at: datetime | None = slot
-    for since, until in decided:
-        if at is not None and since <= at <= until:
-            at = schedule.next_after(until)
+    for one in decided:
+        if at == one:
+            at = schedule.next_after(one)
     return at

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tests.faults.evidence import RUN_EVENTS, Evidence, Line, Row, Sample
 
-DECLARED_DEAD = ("its process died", "its process was stopped", "it was stuck")
+DECLARED_DEAD = ("its process died", "its process was stopped", "its lease was lost", "it was stuck")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from tests.faults.jobs import GROUP, GROUP_LIMIT
 from .base import Violation, endings, on_monotonic, starts, was_declared_dead
 
 SLACK = 0.05
-DECLARED_DEAD = ("its process died", "its process was stopped", "its lease was lost", "it was stuck")
 
 
 def at_most_so_many(evidence: Evidence) -> Iterator[Violation]:

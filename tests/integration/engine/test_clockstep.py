@@ -67,32 +67,27 @@ def test_an_orphan_that_keeps_its_plan_does_not_become_due_I13():
     assert claim_at(engine, at(hours=4)).runs == []
 
 
-class TestCoalesced:
-    """A slot that is counted on the row of a later one is decided (I3)."""
+@pytest.mark.parametrize("options", [{}, {"misfire": "skip", "grace": 1}], ids=["caught up", "missed"])
+def test_a_slot_that_the_wrong_clock_only_counted_goes_again_I17(options):
+    """Else a clock that was wrong for a moment silences the job for as long as it was wrong."""
+    job = make_job(schedule=Cron("*/5 * * * *"), **options)
+    engine = make_engine()
+    run_at(engine, at(minutes=5))
+    for claimed in claim_at(engine, at(minutes=122)).runs:
+        finish(engine, claimed, at(minutes=122))
+    row = job.runs.order_by("-scheduled_for").first()
+    assert (row.coalesced_from, row.scheduled_for) == (at(minutes=10), at(minutes=120))
+    assert clock_moved_back(engine, at(minutes=6)) == 1
+    assert run_at(engine, at(minutes=10)).coalesced == 0
 
-    @pytest.mark.parametrize("options", [{}, {"misfire": "skip", "grace": 1}], ids=["caught up", "missed"])
-    def test_it_is_not_run_again_I3(self, options):
-        job = make_job(schedule=Cron("*/5 * * * *"), **options)
-        engine = make_engine()
-        run_at(engine, at(minutes=5))
-        for claimed in claim_at(engine, at(minutes=122)).runs:
-            finish(engine, claimed, at(minutes=122))
-        row = job.runs.order_by("-scheduled_for").first()
-        assert (row.coalesced_from, row.scheduled_for) == (at(minutes=10), at(minutes=120))
-        assert clock_moved_back(engine, at(minutes=6)) == 0
-        assert claim_at(engine, at(minutes=121)).runs == []
-        assert run_at(engine, at(minutes=125)).coalesced == 0
 
-    def test_a_slot_between_decided_ones_is_not_lost_I3(self):
-        job = make_job(schedule=Cron("*/5 * * * *"), planned_at=at(minutes=60))
-        RunLog.objects.create(job=job, scheduled_for=at(minutes=15), coalesced_from=at(minutes=5), coalesced=2)
-        RunLog.objects.create(job=job, scheduled_for=at(minutes=40), coalesced_from=at(minutes=25), coalesced=3)
-        RunLog.objects.create(job=job, scheduled_for=at(minutes=33), trigger="manual")
-        assert clock_moved_back(make_engine(), at(minutes=6)) == 1
-        assert Job.objects.get().next_run_at == at(minutes=20)
-        Job.objects.update(next_run_at=at(minutes=65), next_start_at=at(minutes=65))
-        assert clock_moved_back(make_engine(), at(minutes=21)) == 1
-        assert Job.objects.get().next_run_at == at(minutes=45)
+def test_slots_with_a_row_of_their_own_are_stepped_over_I1():
+    job = make_job(schedule=Cron("*/5 * * * *"), planned_at=at(minutes=60))
+    for minutes in (10, 15, 25):
+        RunLog.objects.create(job=job, scheduled_for=at(minutes=minutes))
+    RunLog.objects.create(job=job, scheduled_for=at(minutes=17), trigger="manual")
+    assert clock_moved_back(make_engine(), at(minutes=6)) == 1
+    assert Job.objects.get().next_run_at == at(minutes=20)
 
 
 class TestCost:

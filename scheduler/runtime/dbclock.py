@@ -10,6 +10,8 @@ from scheduler.engine import dbtime
 logger = logging.getLogger("scheduler")
 
 WORTH_A_WARNING = timedelta(seconds=1)
+SURE = timedelta(milliseconds=50)
+"""Half of a round trip that is short enough to say that the database was asked in the middle of it."""
 
 
 class DatabaseClock:
@@ -40,7 +42,8 @@ class DatabaseClock:
     def measure(self, using: str) -> None:
         """Ask the database for its time, as it was in the middle of the round trip.
 
-        An answer that took long says little: one that does not contradict what is known changes nothing.
+        An answer that took long says little: one that does not contradict what is known changes nothing, and of the
+        times that it leaves open the earliest is taken, since nothing may start before its slot.
         """
         before = self._clock.monotonic()
         answer = dbtime.database_time(using)
@@ -49,7 +52,7 @@ class DatabaseClock:
         doubt = timedelta(seconds=self._clock.monotonic() - before) / 2
         theirs = answer + doubt
         if self._read is None or abs(theirs - self.now()) > doubt:
-            self._adopt(theirs - self._clock.now())
+            self._adopt((theirs if doubt <= SURE else answer) - self._clock.now())
         else:
             self.offset = self.now() - self._clock.now()
 

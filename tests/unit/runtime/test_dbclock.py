@@ -53,3 +53,19 @@ def test_a_small_difference_is_used_without_a_word(caplog):
     clock._adopt(timedelta(seconds=0.5))
     assert clock.now() == at(0.5)
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("asked", [0, 1], ids=["the answer is slow", "the question is slow"])
+@pytest.mark.parametrize("seconds", [0.02, 2])
+def test_after_a_round_trip_however_slow_nobody_is_ahead_of_the_database_I4(monkeypatch, asked, seconds):
+    """A clock that is ahead starts jobs before their slots; in a short round trip it is a hundredth of a second."""
+    host = ManualClock(T0)
+
+    def database_time(using):
+        host.advance(seconds)
+        return at(asked * seconds)
+
+    monkeypatch.setattr("scheduler.runtime.dbclock.dbtime.database_time", database_time)
+    clock = DatabaseClock(host)
+    clock.measure("default")
+    assert clock.now() <= host.now() + timedelta(seconds=0.01)

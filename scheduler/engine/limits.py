@@ -15,8 +15,6 @@ from scheduler.policy import Misfire, Policy
 
 OLDEST_SLOT = timedelta(days=1)
 """Runs in a window of a rate limit are found through their slots, which may lie this far before the window."""
-
-
 WINDOW = 0.99
 """The part of a window of a rate limit in which starts are counted."""
 

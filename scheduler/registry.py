@@ -66,6 +66,18 @@ class Task:
             raise InvalidOption(f"confirm is {self.confirm!r}; it must be True, False, or what to tell who is asked.")
         checked_flag("takes_context", self.takes_context)
 
+    def closed_gate(self) -> str | None:
+        """Ask the gate; return why it is closed, None when it is open or there is none. One that fails is closed."""
+        if self.gate is None:
+            return None
+        try:
+            answer = self.gate()
+        except Exception as error:
+            return f"it failed with {type(error).__name__}: {error}"
+        if answer is True:
+            return None
+        return (isinstance(answer, str) and answer) or "it says no"
+
 
 class Registry:
     """The tasks of this process, by name."""

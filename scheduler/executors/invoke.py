@@ -94,24 +94,10 @@ async def _ainvoke(claimed: Claimed, context: RunContext, clock: Clock, started_
     return _succeeded(context, result, started_at, clock)
 
 
-def _closed_gate(claimed: Claimed) -> str | None:
-    """Ask the gate of a task; return why it is closed, None when it is open. A gate that fails is closed."""
-    gate = claimed.task.gate
-    if gate is None:
-        return None
-    try:
-        answer = gate()
-    except Exception as error:
-        return f"it failed with {type(error).__name__}: {error}"
-    if answer is True:
-        return None
-    return answer if isinstance(answer, str) else "it says no"
-
-
 def _ended_before_its_call(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome | None:
     """Return the end of a run whose gate is closed, or which was asked to stop while its gate or its lock was asked."""
     started_at = claimed.start_at
-    if reason := _closed_gate(claimed):
+    if reason := claimed.task.closed_gate():
         return _outcome(context, Status.SKIPPED, started_at, clock, reason=f"gate: {reason}")
     if context.timed_out:
         error = "Timed out before its task was called: its gate, or the lock of its slot, took too long to answer."

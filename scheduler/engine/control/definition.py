@@ -170,15 +170,8 @@ def checked_schedule(schedule: ScheduleLike, *, of: str = "") -> Schedule:
 
 def ask_gate(task: Task | None) -> None:
     """Raise Refused with code `gate_closed` when the gate of the task says no, or fails."""
-    if task is None or task.gate is None:
-        return
-    try:
-        answer = task.gate()
-    except Exception as error:
-        answer = f"its gate failed with {type(error).__name__}: {error}"
-    if answer is not True:
-        reason = answer if isinstance(answer, str) else "its gate says no"
-        raise Refused(f"{task.name!r} may not run: {reason}", code="gate_closed")
+    if task is not None and (reason := task.closed_gate()):
+        raise Refused(f"{task.name!r} may not run; its gate is closed: {reason}", code="gate_closed")
 
 
 def preview(job: Job, count: int, after: datetime) -> list[datetime]:

@@ -268,7 +268,7 @@ def test_a_closed_gate_refuses_every_way_of_starting_with_its_reason(known):
     make_job(task="gated", columns={"paused_at": T0})
     assert "licence expired" in refused("gate_closed", resume_job, "job")
     assert "licence expired" in refused("gate_closed", run_now, "job")
-    assert "gate says no" in refused("gate_closed", add_job, "b", "shut", Manual())
+    assert "it says no" in refused("gate_closed", add_job, "b", "shut", Manual())
     add_job("off", "gated", Manual(), enabled=False)
     refused("gate_closed", update_job, "off", enabled=True)
 

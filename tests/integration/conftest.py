@@ -1,11 +1,17 @@
-"""A SQLite file for tests with threads: a database in memory has other locks, and dies with its connection."""
+"""A SQLite file for tests with threads: a database in memory has other locks, and dies with its connection. And a host
+whose own clock is wrong."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import pytest
 from django.core.management import call_command
 from django.db import connections
+
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine import dbtime
+from tests.factories import T0
 
 FILE_ALIAS = "file"
 
@@ -51,3 +57,17 @@ def file_database(migrated_file, tmp_path, settings, django_db_blocker):
     settings.DATABASE_ROUTERS = [OnlyFile()]
     with django_db_blocker.unblock(), on_file(path):
         yield
+
+
+@pytest.fixture(params=[timedelta(hours=1), -timedelta(hours=1)], ids=["fast host", "slow host"])
+def wrong_host_clock(request, monkeypatch) -> list[str]:
+    """A host an hour off, beside a database where it is T0; the aliases it was asked by, one a question."""
+    asked: list[str] = []
+
+    def answer(using: str):
+        asked.append(using)
+        return T0
+
+    monkeypatch.setattr(SYSTEM_CLOCK, "now", lambda: T0 + request.param)
+    monkeypatch.setattr(dbtime, "database_time", answer)
+    return asked

@@ -10,6 +10,7 @@ from scheduler.clock import SYSTEM_CLOCK
 from scheduler.conf import SETTINGS
 from scheduler.engine.base import Engine
 from scheduler.engine.control import get_job
+from scheduler.engine.dbtime import shared_now
 from scheduler.engine.prune import Pruned, prune, surplus
 from scheduler.engine.retention import Kind, Retention
 from scheduler.exceptions import InvalidOption
@@ -36,7 +37,8 @@ class Command(SchedulerCommand):
         parser.add_argument("--dry-run", action="store_true", help="count the rows, remove none")
 
     def run(self, **options: Any) -> None:
-        engine, now, rules = Engine(), SYSTEM_CLOCK.now(), _rules(options["days"], options["keep"])
+        engine, rules = Engine(), _rules(options["days"], options["keep"])
+        now = shared_now(engine.using)
         job = get_job(options["job"]) if options["job"] else None
         if options["dry_run"]:
             found = surplus(engine, now, retention=rules, job=job)

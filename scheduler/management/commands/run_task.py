@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
 from scheduler.engine.control import run_now
+from scheduler.engine.dbtime import shared_now
 from scheduler.engine.sync import ensure_job
 from scheduler.exceptions import InvalidOption
 from scheduler.management.output import SchedulerCommand, span
@@ -36,7 +36,8 @@ class Command(SchedulerCommand):
     def run(self, **options: Any) -> None:
         name, kwargs = options["name"], _parsed(options["kwargs"])
         if options["enqueue"]:
-            ensure_job(Engine(), name, SYSTEM_CLOCK.now())
+            engine = Engine()
+            ensure_job(engine, name, shared_now(engine.using))
             run = run_now(name, kwargs=kwargs, actor=_actor())
             self._say(run, options["json"], f"Run {run.pk} of {name} waits for the scheduler.")
             return

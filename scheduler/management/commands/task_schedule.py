@@ -4,8 +4,9 @@ from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any
 
-from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine.base import Engine
 from scheduler.engine.control import get_job, list_jobs
+from scheduler.engine.dbtime import shared_now
 from scheduler.engine.explain import explain_slot, parse_moment
 from scheduler.engine.plan import schedule_of
 from scheduler.exceptions import ConfigurationError, InvalidOption
@@ -32,7 +33,7 @@ class Command(SchedulerCommand):
         )
 
     def run(self, **options: Any) -> None:
-        now, count = SYSTEM_CLOCK.now(), options["next"]
+        now, count = shared_now(Engine().using), options["next"]
         if count is not None and not 1 <= count <= MOST_SLOTS:
             raise InvalidOption(f"--next is {count}; it must be from 1 to {MOST_SLOTS}.")
         if options["status"]:

@@ -5,8 +5,6 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from scheduler.clock import SYSTEM_CLOCK
-from scheduler.engine import dbtime
 from scheduler.health import get_scheduler_status
 from scheduler.models import Instance, Job, RunLog
 from scheduler.schedules import Every
@@ -17,26 +15,12 @@ pytestmark = pytest.mark.usefixtures("task")
 HOUR = timedelta(hours=1)
 
 
-@pytest.fixture(params=[HOUR, -HOUR], ids=["fast", "slow"])
-def asked(request, monkeypatch) -> list[str]:
-    """A host an hour off, beside a database where it is T0; how often that was asked."""
-    asked: list[str] = []
-
-    def answer(using: str):
-        asked.append(using)
-        return T0
-
-    monkeypatch.setattr(SYSTEM_CLOCK, "now", lambda: T0 + request.param)
-    monkeypatch.setattr(dbtime, "database_time", answer)
-    return asked
-
-
 @pytest.fixture
 def living(db) -> Instance:
     return Instance.objects.create(host="h", pid=1, started_at=T0 - HOUR, heartbeat_at=T0, ticked_at=T0)
 
 
-def test_who_lives_by_the_clock_of_the_database_lives_on_every_page_N4(boss, asked, living):
+def test_who_lives_by_the_clock_of_the_database_lives_on_every_page_N4(boss, wrong_host_clock, living):
     make_job("soon", Every(minutes=1), columns={"next_start_at": T0 + timedelta(seconds=50)})
     for name in ("job_changelist", "job_overview", "instance_changelist"):
         words = text_of(boss.get(page(name)))
@@ -47,7 +31,7 @@ def test_who_lives_by_the_clock_of_the_database_lives_on_every_page_N4(boss, ask
     assert get_scheduler_status().problems == []
 
 
-def test_ages_and_starts_are_told_from_the_time_of_the_database(boss, asked, living):
+def test_ages_and_starts_are_told_from_the_time_of_the_database(boss, wrong_host_clock, living):
     job = make_job("soon", Every(minutes=30), columns={"last_run_at": T0 - HOUR, "next_start_at": T0 + HOUR / 2})
     assert "in 30 min" in text_of(boss.get(page("job_changelist")))
     words = text_of(boss.get(page("job_page", job.pk)))
@@ -56,29 +40,29 @@ def test_ages_and_starts_are_told_from_the_time_of_the_database(boss, asked, liv
     assert ">1 h<" in boss.get(page("instance_changelist")).rendered_content  # the uptime
 
 
-def test_a_pause_ends_an_hour_after_the_time_of_the_database(boss, asked):
+def test_a_pause_ends_an_hour_after_the_time_of_the_database(boss, wrong_host_clock):
     job = make_job("job")
     boss.post(page("job_pause", job.pk), {"until": "hour"})
     job.refresh_from_db()
     assert job.paused_until == T0 + HOUR
 
 
-def test_a_preview_counts_from_the_time_of_the_database(boss, asked):
+def test_a_preview_counts_from_the_time_of_the_database(boss, wrong_host_clock):
     sent = {"task": "task", "name": "new", "kind": "daily", "time": "12:10"}
     assert "in 10 min" in text_of(boss.post(page("job_preview"), sent))
 
 
 @pytest.mark.parametrize("name", ["job_changelist", "job_overview", "instance_changelist", "job_add"])
-def test_a_page_asks_the_time_once(boss: Client, asked, living, name):
+def test_a_page_asks_the_time_once(boss: Client, wrong_host_clock, living, name):
     make_job("job", Every(minutes=1))
     boss.get(page(name) + ("?state=attention" if name == "job_changelist" else "")).render()
-    assert len(asked) == 1
+    assert len(wrong_host_clock) == 1
 
 
-def test_the_pages_of_a_job_and_of_a_run_ask_the_time_once(boss, asked):
+def test_the_pages_of_a_job_and_of_a_run_ask_the_time_once(boss, wrong_host_clock):
     job: Job = make_job("job")
     run = RunLog.objects.create(job=job, scheduled_for=T0)
     for address in (page("job_page", job.pk), page("job_change", job.pk), page("runlog_change", run.pk)):
-        asked.clear()
+        wrong_host_clock.clear()
         boss.get(address).render()
-        assert len(asked) == 1, address
+        assert len(wrong_host_clock) == 1, address

@@ -7,9 +7,11 @@ import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from unittest import mock
 
 from scheduler.clock import SYSTEM_CLOCK
+from scheduler.context import RunContext
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.claim import Claims
 from scheduler.engine.dbtime import CLOCK_QUERIES
@@ -19,7 +21,7 @@ from scheduler.engine.sync import sync
 from scheduler.engine.tick import tick
 from scheduler.exceptions import InvalidOption
 from scheduler.executors.inline import InlineExecutor
-from scheduler.models import UNPLANNED, Job, RunLog, Status
+from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.registry import Registry, registry
 from scheduler.runtime import announce
 
@@ -145,6 +147,22 @@ def run_due(now: datetime, *, tasks: Registry = registry, only: Collection[str] 
 def simulate(start: datetime, end: datetime, *, tasks: Registry = registry, only: Collection[str] = ()) -> list[RunLog]:
     """Return the rows of the ledger that a server running from `start` to `end` would have made, oldest slot first."""
     return ManualScheduler(start, tasks=tasks, only=only).simulate(end)
+
+
+def run_context(job: str = "job", **given: Any) -> RunContext:
+    """Return a context for a task that a test calls itself: the first attempt of a slot at new year, by schedule.
+
+    `given` are fields of `RunContext` that should differ, `state` or `attempt` for example.
+    """
+    usual = {
+        "run_id": 1,
+        "task": job,
+        "scheduled_for": NEW_YEAR,
+        "attempt": 1,
+        "trigger": Trigger.SCHEDULE,
+        "fencing_token": 1,
+    }
+    return RunContext(job=job, **(usual | given))
 
 
 def assert_ran(job: str, *, times: int | None = None, at: datetime | None = None, status: str = "succeeded") -> None:

@@ -13,13 +13,13 @@ from django.dispatch import Signal
 import scheduler
 from scheduler import checks, signals
 from scheduler.conf import SETTINGS
-from scheduler.context import RunContext
 from scheduler.exceptions import ConfigurationError
 from scheduler.executors import render
 from scheduler.management import commands
 from scheduler.policy import Policy
 from scheduler.registry import Registry
 from scheduler.runtime.runner import Runner
+from scheduler.testing import run_context
 from tests.docs.pages import named, page, rows, table
 from tests.factories import T0
 
@@ -76,8 +76,7 @@ def test_the_default_name_of_a_task_is_the_path_of_its_function() -> None:
 def test_every_name_a_placeholder_may_use_is_documented_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, Any] = {}
     monkeypatch.setattr(render, "Context", lambda values, **_: given.update(values))
-    context = RunContext(run_id=1, job="j", task="t", scheduled_for=T0, attempt=1, trigger="manual", fencing_token=1)
-    render.rendered({}, context, T0)
+    render.rendered({}, run_context(), T0)
     documented = [row[0].strip("`") for row in table("reference/options.md", "Placeholders in keyword arguments")[1:]]
     assert documented == list(given)
 

@@ -30,7 +30,7 @@ def played(folder: Path, *parts: str) -> str:
 
 @pytest.mark.acceptance
 def test_the_tests_of_a_task_with_a_context_pass(tmp_path: Path) -> None:
-    shown = next(code for code in blocks(TASKS, "python") if "RunContext(" in code)
+    shown = next(code for code in blocks(TASKS, "python") if "run_context" in code)
     assert "2 passed" in played(tmp_path, shown)
 
 
@@ -47,7 +47,8 @@ def test_the_example_that_asks_a_schedule_is_true() -> None:
 def test_what_the_kit_has_is_written_with_its_arguments(written: str) -> None:
     name, _, arguments = written.rstrip(")").partition("(")
     known = inspect.signature(attrgetter(name)(testing)).parameters
-    assert [word for word in arguments.split(", ") if word not in ("", "*")] == [one for one in known if one != "self"]
+    words = (word.lstrip("*") for word in arguments.split(", "))
+    assert [word for word in words if word] == [one for one in known if one != "self"]
 
 
 def test_everything_of_the_kit_is_named() -> None:

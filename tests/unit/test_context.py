@@ -5,16 +5,15 @@ from fractions import Fraction
 
 import pytest
 
-from scheduler.context import LogLines, Postpone, RunContext, RunStopped, _current, current_run
+from scheduler.context import LogLines, Postpone, RunStopped, _current, current_run
 from scheduler.exceptions import InvalidOption
+from scheduler.testing import run_context
 from tests.factories import T0
 
 
 @pytest.fixture
 def context():
-    return RunContext(
-        run_id=1, job="digest", task="digest", scheduled_for=T0, attempt=2, trigger="retry", fencing_token=7
-    )
+    return run_context("digest", scheduled_for=T0, attempt=2, trigger="retry", fencing_token=7)
 
 
 def test_outside_a_run_there_is_none():
@@ -29,9 +28,7 @@ def test_inside_a_run_it_is_found_and_afterwards_gone(context):
 
 
 def test_the_idempotency_key_is_the_same_for_every_attempt_of_a_slot(context):
-    other = RunContext(
-        run_id=9, job="digest", task="digest", scheduled_for=T0, attempt=1, trigger="schedule", fencing_token=3
-    )
+    other = run_context("digest", run_id=9, scheduled_for=T0)
     assert context.idempotency_key == other.idempotency_key == "digest:2026-03-02T12:00:00+00:00"
 
 

@@ -8,12 +8,12 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
 
-from scheduler.context import RunContext
 from scheduler.engine.control import get_job, pause_all, pause_job, update_job
 from scheduler.engine.explain import explain_slot
 from scheduler.executors.render import rendered
 from scheduler.models import Job
 from scheduler.schedules import Cron, DailyAt, Every, Once
+from scheduler.testing import run_context
 from tests.factories import T0, at, claim_at, make_engine, make_job, plan, run_at
 from tests.integration.admin.pages import page, text_of
 
@@ -139,7 +139,4 @@ def test_what_is_written_of_an_instant_beyond_the_end_is_the_end():
 
 
 def test_a_slot_in_the_year_one_can_be_filled_into_arguments(zone):
-    run = RunContext(
-        run_id=1, job="job", task="task", scheduled_for=FIRST, attempt=1, trigger="schedule", fencing_token=1
-    )
-    assert rendered({"day": "{{ date|date:'Y' }}"}, run, at(0))["day"]
+    assert rendered({"day": "{{ date|date:'Y' }}"}, run_context(scheduled_for=FIRST), at(0))["day"]

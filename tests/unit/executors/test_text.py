@@ -6,14 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.context import RunContext
 from scheduler.executors.text import clean, error_text, keep_head, keep_tail, result_text, storable
-from tests.factories import T0
+from scheduler.testing import run_context
 
 LIMIT = 1000
-RUN = RunContext(
-    run_id=7, job="digest", task="digest", scheduled_for=T0, attempt=1, trigger="schedule", fencing_token=1
-)
+RUN = run_context("digest", run_id=7)
 
 
 class Unshowable:

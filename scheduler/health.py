@@ -2,7 +2,7 @@
 
 import hmac
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -17,9 +17,7 @@ from scheduler.engine.dbtime import shared_now
 from scheduler.engine.overdue import overdue
 from scheduler.engine.tables import MUST_MIGRATE, awaits_migration
 from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog
-from scheduler.runtime import foreground, local, startup
-
-TICK_LIMIT = timedelta(seconds=60)
+from scheduler.runtime import local, startup
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +49,16 @@ def get_scheduler_status() -> SchedulerStatus:
     here = _here()
     try:
         now = shared_now(Engine().using)
-        instances = _instances(now)
+        found = list(Instance.objects.all())
         jobs = _jobs(now)
     except DatabaseError as error:
         away = f"the database does not answer: {type(error).__name__}"
         return SchedulerStatus("unavailable", [MUST_MIGRATE if awaits_migration(Engine().using) else away], here)
-    alive = [one for one in instances if one["alive"]]
-    if not conf.ENABLED and not alive:
+    instances = [_told(one, now) for one in found]
+    running = [one for one in found if one.dispatches and _is_alive(one, now)]
+    if not conf.ENABLED and not running:
         return SchedulerStatus("disabled", [], here, instances, jobs)
-    problems = _problems(alive, jobs, here)
+    problems = [*_problems_of_instances(running, now, jobs), *_problems(jobs, here)]
     return SchedulerStatus("degraded" if problems else "ok", problems, here, instances, jobs)
 
 
@@ -88,20 +87,21 @@ def _here() -> dict[str, Any]:
     return here
 
 
-def _instances(now: datetime) -> list[dict[str, Any]]:
-    deadline = Engine.dead_before(now)
-    return [
-        {
-            "id": str(one.pk),
-            "name": str(one),
-            "started_by": one.started_by,
-            "alive": one.heartbeat_at >= deadline,
-            "heartbeat_age": (now - one.heartbeat_at).total_seconds(),
-            "tick_age": (now - one.ticked_at).total_seconds() if one.ticked_at else None,
-            "uptime": (now - one.started_at).total_seconds(),
-        }
-        for one in Instance.objects.all()
-    ]
+def _is_alive(one: Instance, now: datetime) -> bool:
+    heartbeat: datetime = one.heartbeat_at
+    return heartbeat >= Engine.dead_before(now)
+
+
+def _told(one: Instance, now: datetime) -> dict[str, Any]:
+    return {
+        "id": str(one.pk),
+        "name": str(one),
+        "started_by": one.started_by,
+        "alive": _is_alive(one, now),
+        "heartbeat_age": (now - one.heartbeat_at).total_seconds(),
+        "tick_age": (now - one.ticked_at).total_seconds() if one.ticked_at else None,
+        "uptime": (now - one.started_at).total_seconds(),
+    }
 
 
 def _jobs(now: datetime) -> dict[str, Any]:
@@ -123,15 +123,18 @@ def _jobs(now: datetime) -> dict[str, Any]:
     }
 
 
-def _problems(alive: list[dict[str, Any]], jobs: dict[str, Any], here: dict[str, Any]) -> list[str]:
-    found = []
-    if not alive and jobs["total"]:
-        found.append("no live instance runs the scheduler")
-    found += [
-        f"the dispatcher of {one['name']} has not completed a tick for {silence:.0f} s"
-        for one in alive
-        if (silence := _silence(one)) > TICK_LIMIT.total_seconds()
+def _problems_of_instances(running: list[Instance], now: datetime, jobs: dict[str, Any]) -> list[str]:
+    if not running and jobs["total"]:
+        return ["no live instance runs the scheduler"]
+    return [
+        f"the dispatcher of {one} has not completed a tick for {one.silence(now).total_seconds():.0f} s"
+        for one in running
+        if one.hangs(now)
     ]
+
+
+def _problems(jobs: dict[str, Any], here: dict[str, Any]) -> list[str]:
+    found = []
     if jobs["oldest_overdue"]:
         found.append(f"{jobs['oldest_overdue']} is overdue by {jobs['oldest_overdue_seconds']:.0f} s")
     found += [
@@ -149,13 +152,6 @@ def _problems(alive: list[dict[str, Any]], jobs: dict[str, Any], here: dict[str,
     found += [f"the {name} thread hangs, and its replacement too" for name in here.get("hanging", ())]
     found += [f"the {name} thread is dead" for name, lives in here.get("threads", {}).items() if not lives]
     return found
-
-
-def _silence(instance: dict[str, Any]) -> float:
-    """Return for how many seconds an instance has completed no tick: since it started, if it never did."""
-    if instance["tick_age"] is None:
-        return 0.0 if instance["started_by"] == foreground.STARTED_BY else float(instance["uptime"])
-    return float(instance["tick_age"])
 
 
 @never_cache

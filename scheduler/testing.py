@@ -154,7 +154,7 @@ def run_context(job: str = "job", **given: Any) -> RunContext:
 
     `given` are fields of `RunContext` that should differ, `state` or `attempt` for example.
     """
-    usual = {
+    usual: dict[str, Any] = {
         "run_id": 1,
         "task": job,
         "scheduled_for": NEW_YEAR,

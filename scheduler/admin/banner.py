@@ -42,10 +42,15 @@ def notices(now: datetime) -> list[Notice]:
 
 
 def _instances(now: datetime) -> Iterator[Notice]:
-    heard = list(Instance.objects.alive(Engine.dead_before(now)).values_list("ticked_at", flat=True))
-    if heard:
-        text = ngettext("%d live instance runs the scheduler.", "%d live instances run the scheduler.", len(heard))
-        yield Notice("good", "✔", text % len(heard))
+    alive = list(Instance.objects.dispatching().alive(Engine.dead_before(now)).defer("tasks"))
+    hanging = [one for one in alive if one.hangs(now)]
+    for one in hanging:
+        text = _("The dispatcher of {instance} has looked for no due jobs for {time}.")
+        yield Notice("bad", "✖", text.format(instance=one, time=rough(one.silence(now))))
+    if running := len(alive) - len(hanging):
+        text = ngettext("%d live instance runs the scheduler.", "%d live instances run the scheduler.", running)
+        yield Notice("good", "✔", text % running)
+    if alive:
         return
     if not conf.ENABLED:
         reason = _("SCHEDULER_ENABLED is off")

@@ -56,10 +56,12 @@ class InstanceAdminMixin(CarefulListMixin, _ModelAdmin):
 
     @admin.display(description=_("state"))
     def health(self, one: Instance) -> SafeString:
-        """Whether it is alive."""
-        if one.heartbeat_at >= Engine.dead_before(_seen_at(one)):
-            return look.badge("good", "✔", _("alive"))
-        return look.badge("bad", "✖", _("silent"))
+        """Whether it is alive, and looks for due jobs."""
+        if one.heartbeat_at < Engine.dead_before(_seen_at(one)):
+            return look.badge("bad", "✖", _("silent"))
+        if one.hangs(_seen_at(one)):
+            return look.badge("bad", "✖", _("hangs"))
+        return look.badge("good", "✔", _("alive"))
 
     @admin.display(description=_("heartbeat"))
     def heartbeat(self, one: Instance) -> SafeString:

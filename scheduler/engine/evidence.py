@@ -138,7 +138,7 @@ class Evidence:
 
     @cached_property
     def instances(self) -> list[Instance]:
-        return list(Instance.objects.using(Engine().using).order_by("-heartbeat_at"))
+        return list(Instance.objects.using(Engine().using).dispatching().order_by("-heartbeat_at"))
 
     @property
     def alive(self) -> list[Instance]:

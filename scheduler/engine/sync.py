@@ -195,6 +195,7 @@ def _set_aside(engine: Engine, now: datetime) -> int:
 
 
 def served_elsewhere(engine: Engine, now: datetime) -> set[str]:
-    """Return the names of the tasks that other live instances register."""
-    others = Instance.objects.using(engine.using).alive(engine.dead_before(now)).exclude(pk=engine.instance_id)
+    """Return the names of the tasks that other live instances look for due jobs of."""
+    others = Instance.objects.using(engine.using).dispatching().alive(engine.dead_before(now))
+    others = others.exclude(pk=engine.instance_id)
     return {name for tasks in others.values_list("tasks", flat=True) for name in tasks}

@@ -1,13 +1,18 @@
 """Instance: one live scheduler process."""
 
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Self
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.models.fields import InstantField
+
+FOR_ONE_RUN = "run_task"
+"""What started an instance that lives as long as one run in the foreground: it looks for no due work."""
+TICK_LIMIT = timedelta(seconds=60)
+"""An instance that has completed no tick for so long runs nothing, even when its heart beats."""
 
 
 class InstanceQuerySet(models.QuerySet["Instance"]):
@@ -20,6 +25,10 @@ class InstanceQuerySet(models.QuerySet["Instance"]):
     def dead(self, since: datetime) -> Self:
         """Instances silent since before `since`."""
         return self.filter(heartbeat_at__lt=since)
+
+    def dispatching(self) -> Self:
+        """Instances whose work it is to look for due jobs."""
+        return self.exclude(started_by=FOR_ONE_RUN)
 
 
 class Instance(models.Model):
@@ -46,3 +55,17 @@ class Instance(models.Model):
 
     def __str__(self) -> str:
         return f"{self.host}:{self.pid}"
+
+    @property
+    def dispatches(self) -> bool:
+        """Whether it is its work to look for due jobs."""
+        return self.started_by != FOR_ONE_RUN
+
+    def hangs(self, now: datetime) -> bool:
+        """Whether it should look for due jobs, and has not for more than TICK_LIMIT."""
+        return self.dispatches and self.silence(now) > TICK_LIMIT
+
+    def silence(self, now: datetime) -> timedelta:
+        """Return for how long it has completed no tick: since it started, if it never did."""
+        last: datetime = self.ticked_at or self.started_at
+        return now - last

@@ -24,6 +24,7 @@ from scheduler.executors import logs
 from scheduler.executors.invoke import context_for
 from scheduler.executors.thread import ThreadExecutor
 from scheduler.models import Job, RunLog
+from scheduler.models.instance import FOR_ONE_RUN
 from scheduler.runtime import announce
 from scheduler.runtime.dbclock import DatabaseClock
 from scheduler.runtime.heartbeat import Heartbeat
@@ -35,8 +36,6 @@ from scheduler.runtime.service import LONGEST_WAIT, Service
 from scheduler.runtime.stoprequest import StopRequest
 from scheduler.runtime.watchdog import Watchdog
 
-STARTED_BY = "run_task"
-"""Such an instance lives as long as its run, and has no dispatcher."""
 LAST_STEPS = 5.0
 """Seconds until we leave, whatever our threads wait for."""
 AT_ONCE = timedelta(0)
@@ -78,7 +77,7 @@ class _OneRun:
         self.engine = Engine(name=f"{process.host}:{process.pid}")
         self._clock = DatabaseClock(SYSTEM_CLOCK)
         self._changed, self._log = changed, log
-        self._member = Member(self.engine, self._clock, STARTED_BY)
+        self._member = Member(self.engine, self._clock, FOR_ONE_RUN)
         self._executor = ThreadExecutor(self._done, self._clock, workers=1, context_for=self._context_for)
         self._recorder = Recorder(self.engine, announce.settled, self._clock.now)
         self._recording = Service("recorder", self._record, SYSTEM_CLOCK)

@@ -109,7 +109,7 @@ def test_each_word_of_the_status_has_its_meaning(settings: Any, monkeypatch: pyt
     settings.SCHEDULER_ENABLED = True
     make_job()
     seen.append(health.get_scheduler_status())
-    monkeypatch.setattr(health, "_instances", _away)
+    monkeypatch.setattr(health, "_jobs", _away)
     seen.append(health.get_scheduler_status())
     documented = [(row[0].strip("`"), row[2] == "yes") for row in table(API, "The words of the status")[1:]]
     assert documented == [(status.status, status.ok) for status in seen]

@@ -8,6 +8,7 @@ from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.control import pause_all, pause_group
 from scheduler.health import get_scheduler_status
 from scheduler.models import UNPLANNED, Instance, Job, RunLog, Status
+from scheduler.models.instance import FOR_ONE_RUN
 from scheduler.schedules import Cron, Every
 from tests.factories import make_job
 from tests.integration.admin.pages import page, text_of
@@ -137,6 +138,26 @@ def test_the_banner_is_red_when_no_instance_lives_and_green_when_one_does(boss):
     now = SYSTEM_CLOCK.now()
     Instance.objects.create(host="h", pid=1, started_at=now, heartbeat_at=now)
     assert "1 live instance runs the scheduler." in text_of(boss.get(page("job_changelist")))
+
+
+def test_an_instance_whose_heart_beats_and_which_looks_for_nothing_is_named_N4(boss):
+    now = SYSTEM_CLOCK.now()
+    Instance.objects.create(host="h", pid=1, started_at=now - HOUR, heartbeat_at=now, ticked_at=now - HOUR)
+    words = text_of(boss.get(page("job_changelist")))
+    assert "The dispatcher of h:1 has looked for no due jobs for 1 h." in words
+    assert "runs the scheduler" not in words
+    assert "hangs" in text_of(boss.get(page("instance_changelist")))
+    Instance.objects.create(host="h", pid=2, started_at=now, heartbeat_at=now, ticked_at=now)
+    words = text_of(boss.get(page("job_changelist")))
+    assert "h:1" in words
+    assert "1 live instance runs the scheduler." in words
+
+
+def test_a_run_in_the_foreground_does_not_run_the_scheduler_N4(boss):
+    now = SYSTEM_CLOCK.now()
+    Instance.objects.create(host="h", pid=1, started_at=now - HOUR, heartbeat_at=now, started_by=FOR_ONE_RUN)
+    assert "No live instance" in text_of(boss.get(page("job_changelist")))
+    assert "alive" in text_of(boss.get(page("instance_changelist")))
 
 
 def test_the_banner_is_grey_and_names_the_setting_when_the_scheduler_is_disabled(boss, settings):

@@ -8,13 +8,16 @@ from django.contrib.auth.models import User
 from scheduler.engine import presence
 from scheduler.engine.base import Engine
 from scheduler.engine.control import pause_all, pause_job
+from scheduler.engine.explain import explain_slot
+from scheduler.engine.explanation import Verdict
+from scheduler.engine.sync import served_elsewhere
 from scheduler.health import get_scheduler_status, health
 from scheduler.models import Job
+from scheduler.models.instance import FOR_ONE_RUN
 from scheduler.runtime import local, member
-from scheduler.runtime.foreground import STARTED_BY
 from scheduler.schedules import Every
 from scheduler.testing import NO_PROCESS
-from tests.factories import T0, at, make_engine, make_job
+from tests.factories import T0, at, make_engine, make_job, make_registry
 
 pytestmark = pytest.mark.django_db
 
@@ -64,12 +67,31 @@ def test_a_process_that_joined_and_cannot_begin_is_red_although_it_tries_again_a
     assert answer(rf) == (503, [f"the dispatcher of {process.engine.name} has not completed a tick for 61 s"])
 
 
-def test_a_run_in_the_foreground_has_no_dispatcher_and_is_no_alarm_N4(clock, rf):
-    engine = Engine()
-    presence.join(engine, NO_PROCESS, T0, started_by=STARTED_BY)
-    clock.set(at(90))
-    presence.renew(engine, at(90), ticked_at=None)
-    assert answer(rf) == (200, [])
+class TestARunInTheForeground:
+    """It lives as long as its run, and looks for no due jobs: it can neither hang nor stand in for those that do."""
+
+    @pytest.fixture(autouse=True)
+    def lives(self, clock):
+        engine = Engine(registry=make_registry("task"))
+        presence.join(engine, NO_PROCESS, T0, started_by=FOR_ONE_RUN)
+        clock.set(at(90))
+        presence.renew(engine, at(90), ticked_at=None)
+
+    def test_it_is_no_alarm_N4(self, rf):
+        assert answer(rf) == (200, [])
+
+    def test_it_runs_no_due_work_N4(self, rf):
+        make_job()
+        assert answer(rf) == (503, ["no live instance runs the scheduler"])
+        assert explain_slot("job", at(60), now=at(90)).verdict == Verdict.NO_INSTANCE
+
+    def test_its_tasks_are_not_served(self):
+        assert served_elsewhere(make_engine(), at(90)) == set()
+
+    def test_it_is_not_the_scheduler_where_that_is_disabled_N4(self, rf, settings):
+        make_job()
+        settings.SCHEDULER_ENABLED = False
+        assert get_scheduler_status().status == "disabled"
 
 
 class TestOnANodeThatOnlyServes:

@@ -82,6 +82,12 @@ def planner(db):
     return client_of(user)
 
 
+def test_who_may_not_read_the_run_log_cancels_no_run(planner, job):
+    before = RunLog.objects.values().get()
+    assert planner.post(page("runlog_cancel", job.runs.get().pk)).status_code == 403
+    assert RunLog.objects.values().get() == before
+
+
 def test_who_may_not_read_the_run_log_reads_of_runs_on_no_page(planner, boss, job):
     columns = {"error": "SECRET", "log": "SECRET", "result": "SECRET", "reason": "SECRET", "totals": {"SECRET": 1}}
     now = SYSTEM_CLOCK.now()

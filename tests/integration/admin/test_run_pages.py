@@ -90,3 +90,10 @@ def test_what_is_no_number_of_a_job_is_no_error(boss, running, odd):
 def test_empty_lists_say_whether_nothing_ran_or_the_filter_is_too_narrow(boss):
     assert "Nothing ran yet." in text_of(boss.get(page("runlog_changelist")))
     assert "No run matches the filter." in text_of(boss.get(page("runlog_changelist"), {"status__exact": "failed"}))
+
+
+def test_the_run_log_is_sorted_by_nothing_that_has_no_index(boss, running):
+    """The keys in the address count the columns, of which only the number has an order."""
+    for column in range(1, 10):
+        changelist = boss.get(page("runlog_changelist"), {"o": column}).context_data["cl"]
+        assert set(changelist.queryset.query.order_by) == {"-id"}, column

@@ -1,4 +1,5 @@
-"""Event log: turns signals into log lines, the only place that does. Records carry `action`, `job` and `run`."""
+"""Event log: turns signals into log lines, the only place that does. Records carry `action`, and `job` and `run`, or
+`group`."""
 
 import logging
 from typing import Any
@@ -6,7 +7,7 @@ from typing import Any
 from django.dispatch import receiver
 
 from scheduler import signals
-from scheduler.models import Job, RunLog, Status
+from scheduler.models import EVERYTHING, Group, Job, RunLog, Status
 
 logger = logging.getLogger("scheduler")
 
@@ -59,11 +60,29 @@ def _recovered(job: Job, run: RunLog | None, **_: Any) -> None:
 
 @receiver(signals.job_paused)
 def _paused(job: Job, **_: Any) -> None:
-    until = f" until {job.paused_until:%Y-%m-%d %H:%M:%S} UTC" if job.paused_until else ""
-    who = f" by {job.paused_by}" if job.paused_by else ""
-    _say(logging.INFO, "job_paused", job, None, "%s paused%s%s", job.name, who, until)
+    _say(logging.INFO, "job_paused", job, None, "%s paused%s", job.name, _by_and_until(job))
 
 
 @receiver(signals.job_resumed)
 def _resumed(job: Job, **_: Any) -> None:
     _say(logging.INFO, "job_resumed", job, None, "%s resumed", job.name)
+
+
+@receiver(signals.group_paused)
+def _group_paused(group: Group, **_: Any) -> None:
+    text = _by_and_until(group)
+    logger.info("%s paused%s", _named(group), text, extra={"action": "group_paused", "group": group.name})
+
+
+@receiver(signals.group_resumed)
+def _group_resumed(group: Group, **_: Any) -> None:
+    logger.info("%s resumed", _named(group), extra={"action": "group_resumed", "group": group.name})
+
+
+def _named(group: Group) -> str:
+    return "Everything" if group.name == EVERYTHING else f"Group {group.name}"
+
+
+def _by_and_until(paused: Job | Group) -> str:
+    who = f" by {paused.paused_by}" if paused.paused_by else ""
+    return who + (f" until {paused.paused_until:%Y-%m-%d %H:%M:%S} UTC" if paused.paused_until else "")

@@ -1,6 +1,6 @@
 """What happened, for receivers: sent after commit with `send_robust`, so that a receiver cannot break a run.
 
-`job` is a `Job`, `run` a `RunLog`; both are as the sender left them and must be treated as read-only.
+`job` is a `Job`, `run` a `RunLog`, `group` a `Group`: as the sender left them, and to be treated as read-only.
 """
 
 import os
@@ -29,6 +29,10 @@ job_paused = Signal()
 """A person paused a job: `job`."""
 job_resumed = Signal()
 """A pause ended: `job`."""
+group_paused = Signal()
+"""A person paused a group, or everything (the group without a name): `group`."""
+group_resumed = Signal()
+"""The pause of a group, or of everything, ended: `group`, as it was paused."""
 run_stuck = Signal()
 """A run is over its `stuck_after`, once: `job`, `run`, `stack` (text)."""
 runs_asked_to_stop = Signal()

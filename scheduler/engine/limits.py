@@ -12,6 +12,7 @@ from scheduler.engine.base import Engine
 from scheduler.engine.write import locked, write_transaction
 from scheduler.models import EVERYTHING, UNPLANNED, Group, Job, RunLog, Status, Trigger
 from scheduler.policy import Misfire, Policy
+from scheduler.signals import after_commit, group_resumed
 
 OLDEST_SLOT = timedelta(days=1)
 """Runs in a window of a rate limit are found through their slots, which may lie this far before the window."""
@@ -124,6 +125,7 @@ def _end_pauses(engine: Engine, groups: QuerySet[Group], now: datetime) -> int:
             ended_at = min(now, group.paused_until or now)
             groups.filter(name=group.name).update(paused_at=None, paused_until=None, paused_by="", pause_reason="")
             _plan_from(engine, group, ended_at)
+            after_commit(group_resumed, Group, using=engine.using, group=group)
             count += 1
     return count
 

@@ -12,7 +12,7 @@ from scheduler.exceptions import InvalidOption
 from scheduler.models import EVERYTHING, UNPLANNED, Group, Job
 from scheduler.models.job import announce
 from scheduler.registry import registry
-from scheduler.signals import after_commit, job_paused, job_recovered, job_resumed
+from scheduler.signals import after_commit, group_paused, job_paused, job_recovered, job_resumed
 
 NOT_PAUSED: dict[str, Any] = {"paused_at": None, "paused_until": None, "paused_by": "", "pause_reason": ""}
 
@@ -96,7 +96,9 @@ def _pause_group(name: str, until: datetime | None, reason: str, actor: str) -> 
     pause = _pause(Group.objects.filter(name=name).first() or Group(), until, reason, actor)
     Group.objects.get_or_create(name=name)
     Group.objects.filter(name=name).update(**pause)
-    return Group.objects.get(name=name)
+    group = Group.objects.get(name=name)
+    after_commit(group_paused, Group, using=Engine().using, group=group)
+    return group
 
 
 def _resume_group(name: str) -> bool:

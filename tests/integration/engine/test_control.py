@@ -1,23 +1,30 @@
 """The public API: what people, admin, commands and the API may do to jobs, and what is refused."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from django.db import transaction
 
 from scheduler import signals
+from scheduler.engine.base import Engine
 from scheduler.engine.control import (
     add_job,
     cancel_run,
     get_job,
     list_jobs,
+    pause_all,
+    pause_group,
     pause_job,
     remove_job,
     reset_job,
+    resume_all,
+    resume_group,
     resume_job,
     run_now,
     update_job,
 )
+from scheduler.engine.limits import end_expired_pauses
 from scheduler.exceptions import InvalidOption, InvalidSchedule, Refused, UnknownJob, UnknownTask
 from scheduler.models import Job, RunLog, Status, Trigger
 from scheduler.registry import register
@@ -178,7 +185,7 @@ def heard():
     names = []
     receivers = {
         getattr(signals, name): lambda name=name, **_: names.append(name)
-        for name in ("job_paused", "job_resumed", "job_recovered")
+        for name in ("job_paused", "job_resumed", "job_recovered", "group_paused", "group_resumed")
     }
     for signal, receiver in receivers.items():
         signal.connect(receiver)
@@ -199,6 +206,30 @@ def test_pause_resume_and_reset_tell_their_receivers_once_after_the_commit_I14(
         reset_job("job")
         assert heard == []
     assert heard == ["job_paused", "job_resumed", "job_recovered"]
+
+
+SHARED_PAUSES = {
+    "a group": (partial(pause_group, "night"), partial(resume_group, "night"), "Group night", "night"),
+    "everything": (pause_all, resume_all, "Everything", ""),
+    "by its end": (pause_all, lambda: end_expired_pauses(Engine(), at(60)), "Everything", ""),
+}
+
+
+@pytest.mark.parametrize(("pause", "resume", "named", "name"), SHARED_PAUSES.values(), ids=SHARED_PAUSES)
+def test_a_pause_of_a_group_and_its_end_are_told_and_logged_once_after_the_commit(
+    heard, caplog, django_capture_on_commit_callbacks, pause, resume, named, name
+):
+    caplog.set_level("INFO", "scheduler")
+    with django_capture_on_commit_callbacks(execute=True):
+        pause(actor="ann", until=at(60))
+        resume()
+        resume()
+        assert heard == []
+    assert heard == ["group_paused", "group_resumed"]
+    paused, resumed = caplog.records
+    assert paused.getMessage() == f"{named} paused by ann until 2026-03-02 12:01:00 UTC"
+    assert resumed.getMessage() == f"{named} resumed"
+    assert (paused.group, resumed.group) == (name, name)
 
 
 def test_what_is_rolled_back_is_told_to_nobody(heard, django_capture_on_commit_callbacks):

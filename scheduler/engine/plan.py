@@ -95,7 +95,7 @@ def _first_slot(job: Job, begin: datetime, *, included: bool) -> datetime | None
     after = slots_begin(job, begin - RESOLUTION if included else begin)
     if schedule.from_completion:
         planned = schedule.next_after(max(filter(None, (job.anchor_at, job.last_finished_at)), default=begin))
-        return planned if planned and planned > after else schedule.next_after(max(begin, after))
+        return planned if planned and planned > after else schedule.next_after(max(begin, after, starts_at or begin))
     return schedule.next_after(max(after, job.last_slot or after))
 
 

@@ -74,6 +74,11 @@ def test_the_first_and_the_last_slot_are_inside_the_bounds(options, started, las
     assert last is None or (slots[-1], job.job_state) == (last, "finished")
 
 
+def test_counted_from_completion_the_first_slot_is_an_interval_after_starts_at():
+    job = make_job(schedule=Every(hours=1, from_completion=True), starts_at=T0 + DAY)
+    assert job.next_run_at == T0 + DAY + HOUR
+
+
 def test_ends_at_bounds_a_catch_up_too():
     job = make_job(schedule=DailyAt(hour=13), ends_at=T0 + DAY)
     run = run_at(make_engine(), T0 + 5 * DAY)

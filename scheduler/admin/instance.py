@@ -4,17 +4,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.forms.widgets import Script
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin import look
-from scheduler.admin.asked import CarefulListMixin
 from scheduler.admin.banner import notices
 from scheduler.admin.context import now_of
 from scheduler.admin.instants import instant, relative, rough
+from scheduler.admin.readonly import ReadOnlyListMixin
 from scheduler.engine.base import Engine
 from scheduler.models import Instance
 
@@ -24,18 +23,12 @@ else:
     _ModelAdmin = object
 
 
-class InstanceAdminMixin(CarefulListMixin, _ModelAdmin):
+class InstanceAdminMixin(ReadOnlyListMixin, _ModelAdmin):
     """The live processes. Put it before any ModelAdmin."""
 
     list_display = ("name", "health", "heartbeat", "tick", "uptime", "started", "started_by", "task_count")
-    list_display_links = None
     ordering = ("started_at",)
-    actions = None
     change_list_template = "admin/scheduler/instance/change_list.html"
-
-    class Media:
-        css = {"all": ["scheduler/admin.css"]}
-        js = (Script("scheduler/admin.js", defer=True),)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list, under the health banner."""
@@ -87,18 +80,6 @@ class InstanceAdminMixin(CarefulListMixin, _ModelAdmin):
     def task_count(self, one: Instance) -> int:
         """How many tasks it registers."""
         return len(one.tasks)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Processes add themselves."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """There is nothing to change."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Processes leave by themselves, or are found dead."""
-        return False
 
 
 def _seen_at(one: Instance) -> datetime:

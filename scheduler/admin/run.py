@@ -6,7 +6,6 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.forms.widgets import Script
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -16,13 +15,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin import look
-from scheduler.admin.asked import CarefulListMixin, whole_number
+from scheduler.admin.asked import whole_number
 from scheduler.admin.context import now_of, page_context
 from scheduler.admin.filters import JobFilter, PeriodFilter
 from scheduler.admin.instants import duration, instant, zone_of
 from scheduler.admin.live import not_modified, stamp, with_stamp
 from scheduler.admin.paging import MOST, CappedPaginator
 from scheduler.admin.reach import ReachFilter, reach_of
+from scheduler.admin.readonly import ReadOnlyListMixin
 from scheduler.admin.runpage import facts_of_run, news_of
 from scheduler.engine import control
 from scheduler.exceptions import SchedulerError
@@ -34,11 +34,10 @@ else:
     _ModelAdmin = object
 
 
-class RunLogAdminMixin(CarefulListMixin, _ModelAdmin):
+class RunLogAdminMixin(ReadOnlyListMixin, _ModelAdmin):
     """Every run, skip and miss, newest first. Put it before any ModelAdmin."""
 
     list_display = ("number", "run_job", "run_status", "run_trigger", "slot", "took", "late", "nth", "summary")
-    list_display_links = None
     list_filter = (JobFilter, "status", "trigger", PeriodFilter, ReachFilter)
     show_facets = admin.ShowFacets.NEVER
     search_fields = ("job__name",)
@@ -47,12 +46,7 @@ class RunLogAdminMixin(CarefulListMixin, _ModelAdmin):
     paginator = CappedPaginator
     list_per_page = 50
     list_max_show_all = 0
-    actions = None
     change_list_template = "admin/scheduler/runlog/change_list.html"
-
-    class Media:
-        css = {"all": ["scheduler/admin.css"]}
-        js = (Script("scheduler/admin.js", defer=True),)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list, under its own name, and how far back it has looked."""
@@ -166,18 +160,6 @@ class RunLogAdminMixin(CarefulListMixin, _ModelAdmin):
             self.log_change(request, cast(Any, run.job), gettext("Cancelled run {number}.").format(number=pk))
             self.message_user(request, gettext("Run {number} was asked to stop.").format(number=pk))
         return HttpResponseRedirect(reverse(f"{self.admin_site.name}:scheduler_runlog_change", args=[pk]))
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """The scheduler writes the run log."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody changes what happened."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody deletes single rows."""
-        return False
 
 
 @admin.register(RunLog)

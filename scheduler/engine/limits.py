@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet
 
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
-from scheduler.engine.write import locked, write_transaction
+from scheduler.engine.write import lock_in_order, locked, write_transaction
 from scheduler.models import EVERYTHING, UNPLANNED, Group, Job, RunLog, Status, Trigger
 from scheduler.policy import Misfire, Policy
 from scheduler.signals import after_commit, group_resumed
@@ -136,6 +136,7 @@ def _plan_from(engine: Engine, group: Group, ended_at: datetime) -> None:
     jobs = Job.objects.using(engine.using).filter(waiting)
     if group.name != EVERYTHING:
         jobs = jobs.filter(group=group.name)
+    lock_in_order(jobs)
     jobs.update(next_run_at=ended_at, next_start_at=UNPLANNED)
 
 

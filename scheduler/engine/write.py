@@ -3,12 +3,13 @@
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db import DataError, IntegrityError, OperationalError, connections, models, transaction
 
+from scheduler.engine.isolation import read_committed
 from scheduler.models import Instance
 
 M = TypeVar("M", bound=models.Model)
@@ -31,16 +32,18 @@ os.register_at_fork(after_in_child=_renew_lock)
 def write_transaction(using: str) -> Iterator[None]:
     """A transaction that writes from its first statement.
 
-    Databases with row locks need nothing more. SQLite has one writer: a transaction that reads first and then writes
-    fails at once with “database is locked” when another one wrote in between, whatever the timeout, so the first
-    statement takes the write lock. Inside one process the threads take turns before that, because SQLite's own
-    waiting sleeps and can starve one of them.
+    Databases with row locks need no more than to see what others have committed. SQLite has one writer: a transaction
+    that reads first and then writes fails at once with “database is locked” when another one wrote in between, whatever
+    the timeout, so the first statement takes the write lock. Inside one process the threads take turns before that,
+    because SQLite's own waiting sleeps and can starve one of them. But not inside a transaction of somebody else's,
+    who may hold SQLite's lock already: whoever has the turn would wait for it, and we for the turn.
     """
     if connections[using].features.has_select_for_update:
-        with transaction.atomic(using=using):
+        with read_committed(using):
             yield
         return
-    with _one_writer, transaction.atomic(using=using):
+    turn = nullcontext() if connections[using].in_atomic_block else _one_writer
+    with turn, transaction.atomic(using=using):
         with connections[using].cursor() as cursor:
             cursor.execute(TAKE_WRITE_LOCK)
         yield
@@ -64,3 +67,12 @@ def locked(rows: models.QuerySet[M], *, skip_locked: bool = False) -> models.Que
     skip_locked = skip_locked and features.has_select_for_update_skip_locked
     of = ("self",) if features.has_select_for_update_of else ()
     return rows.select_for_update(skip_locked=skip_locked, of=of)
+
+
+def lock_in_order(rows: models.QuerySet[M]) -> None:
+    """Lock the rows by their keys, as claims and ends do, before an update of many.
+
+    An update locks them as they lie, and two orders can block each other.
+    """
+    if connections[rows.db].features.has_select_for_update:
+        list(locked(rows.order_by("pk")).values_list("pk", flat=True))

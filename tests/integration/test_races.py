@@ -1,10 +1,13 @@
 """Engines that do the same thing at the same moment, each in a thread of its own, on a SQLite file."""
 
 import threading
+from unittest import mock
 
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine import write
 from scheduler.engine.finish import finish_runs
 from scheduler.engine.rescue import rescue
 from scheduler.engine.sync import sync
@@ -12,6 +15,7 @@ from scheduler.models import Job, RunLog, Status
 from scheduler.registry import Registry, register
 from scheduler.schedules import Every
 from tests.factories import T0, at, claim_at, ended, make_engine, make_job
+from tests.integration.conftest import FILE_ALIAS
 
 pytestmark = pytest.mark.usefixtures("file_database")
 
@@ -86,3 +90,47 @@ def test_the_ends_of_one_jobs_runs_written_by_many_engines_all_count_I12():
     all_at_once(lambda number: finish_runs(engines[number], [ended(claims[number], at(300))]))
     job.refresh_from_db()
     assert (job.successes, job.active_runs) == (ENGINES, 0)
+
+
+def test_a_request_that_has_written_does_not_wait_for_a_thread_that_waits_for_it():
+    """ATOMIC_REQUESTS, and every change in the admin: it holds SQLite's lock, and the dispatcher the turn."""
+    make_job()
+    waiting, errors = threading.Event(), []
+
+    class Turn:
+        """The turn of the writers, which tells when somebody has it."""
+
+        def __init__(self):
+            self._lock = write._one_writer
+
+        def __enter__(self):
+            self._lock.__enter__()
+            waiting.set()
+
+        def __exit__(self, *error):
+            self._lock.__exit__(*error)
+
+    def dispatcher():
+        try:
+            with write.write_transaction(FILE_ALIAS):
+                Job.objects.update(priority=7)
+        except Exception as error:
+            errors.append(error)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=dispatcher)
+    with mock.patch.object(write, "_one_writer", Turn()):
+        with transaction.atomic(using=FILE_ALIAS):
+            Job.objects.update(description="whatever the view writes first")
+            thread.start()
+            assert waiting.wait(20)
+            began = SYSTEM_CLOCK.monotonic()
+            with write.write_transaction(FILE_ALIAS):
+                Job.objects.update(group="as run_now does")
+            took = SYSTEM_CLOCK.monotonic() - began
+        thread.join(20)
+    assert errors == []
+    assert took < 5  # with the turn, as long as SQLite waits: ten seconds
+    job = Job.objects.get()
+    assert (job.description, job.group, job.priority) == ("whatever the view writes first", "as run_now does", 7)

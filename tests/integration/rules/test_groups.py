@@ -126,7 +126,7 @@ def test_the_places_of_a_group_are_counted_by_one_instance_at_a_time_I15():
 
 
 def test_an_attempt_that_waits_for_its_job_hides_no_other():
-    busy, other = make_job("busy"), make_job("other")
+    busy, other = make_job("busy", columns={"priority": 1}), make_job("other")
     (engine,) = engines()
     claim_at(engine, at(60), limit=1)
     promised = {"attempt": 2, "trigger": "retry", "status": Status.PENDING}

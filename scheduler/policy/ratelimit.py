@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from scheduler.exceptions import InvalidOption
+from scheduler.schedules.duration import LONGEST
 
 UNITS = {
     "s": 1,
@@ -34,9 +35,13 @@ class RateLimit:
         """Read `10/h`, `5/10min` or `100/day`; raises InvalidOption with the way to write it."""
         found = _FORM.fullmatch(text)
         unit = UNITS.get(found[3].lower()) if found else None
-        if found is None or unit is None or not int(found[1]) or found[2] == "0":
+        count, units = (int(found[1]), int(found[2] or 1)) if found else (0, 0)
+        if unit is None or not count or not units:
             raise InvalidOption(f"rate_limit is {text!r}; write for example '10/h', '5/10min' or '100/day'.")
-        return cls(int(found[1]), timedelta(seconds=unit * int(found[2] or 1)))
+        per = timedelta(seconds=unit * units)
+        if per > LONGEST:
+            raise InvalidOption(f"rate_limit is {text!r}; its window can have at most {LONGEST.days} days.")
+        return cls(count, per)
 
     def __str__(self) -> str:
         seconds = int(self.per.total_seconds())

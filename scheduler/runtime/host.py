@@ -12,17 +12,23 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 def this_process() -> Process:
     """Return the identity of this process."""
     pid = os.getpid()
-    return Process(host=socket.gethostname(), boot_id=_boot_id(), pid=pid, process_started=_start_of(pid) or "")
+    return Process(host=socket.gethostname(), boot_id=_boot_id(), pid=pid, process_started=_own_start(pid))
 
 
 def is_gone(process: Process) -> bool:
     """Whether a process certainly ended: it ran on this host and boot, and its pid is free or belongs to another one.
 
-    Where the system does not tell the start of a process (no /proc), nothing is certain and only silence counts.
+    Where the system does not tell the start of a process (no /proc, or one that hides the processes of other users),
+    nothing is certain but a pid that nobody has; else only silence counts.
     """
     if process.host != socket.gethostname() or not process.boot_id or process.boot_id != _boot_id():
         return False
-    return bool(process.process_started) and _start_of(process.pid) != process.process_started
+    if not process.process_started:
+        return False
+    try:
+        return _start_of(process.pid) != process.process_started
+    except OSError:
+        return _is_free(process.pid)
 
 
 def _boot_id() -> str:
@@ -37,10 +43,28 @@ def _pid_namespace() -> str:
     return str(Path("/proc/self/ns/pid").readlink())
 
 
-def _start_of(pid: int) -> str | None:
-    """Return the start of a process in clock ticks since boot, None when there is none (or it is a zombie)."""
+def _own_start(pid: int) -> str:
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return _start_of(pid) or ""
     except OSError:
-        return None
+        return ""
+
+
+def _start_of(pid: int) -> str | None:
+    """Return the start of a process in clock ticks since boot, None when it is a zombie.
+
+    Raises OSError when it cannot be read: there may be no such process, or this user may not know of it.
+    """
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return None if fields[0] == "Z" else fields[19]
+
+
+def _is_free(pid: int) -> bool:
+    """Whether no process has this pid, which the system says of those that it hides, too."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except OSError:
+        return False
+    return False

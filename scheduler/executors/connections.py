@@ -1,9 +1,11 @@
-"""Database connections around a task: healthy ones before it, none left in a harmful state after it."""
+"""Database connections of tasks: healthy ones before each, none left in a harmful state after it, none at the end."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 
+from asgiref.sync import SyncToAsync
 from django.db import Error as DatabaseError
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -11,6 +13,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from scheduler.context import RunContext
 
 logger = logging.getLogger("scheduler")
+
+A_MOMENT = 0.2
+"""Seconds that connections take to close at the very most, unless what uses them does not end."""
+
+_async_work_was_done = False
 
 
 @contextmanager
@@ -32,6 +39,46 @@ def own_connections(context: RunContext) -> Iterator[None]:
             if connection.alias not in callers:
                 with suppress(DatabaseError):  # a driver may refuse to close what a task has closed behind our back
                     _tidy(connection, context)
+
+
+def drop_connections() -> None:
+    """Close the connections of this thread, but for those inside a transaction, which belong to somebody else."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            with suppress(DatabaseError):  # it may be closed already
+                connection.close()
+
+
+def drop_old_of_async_work() -> "Future[object] | None":
+    """Drop old connections of the sync parts of async tasks, after those parts that wait already, before all others.
+
+    Who waits for it waits for those parts. None when nothing can be done any more, since the interpreter shuts down.
+    """
+    global _async_work_was_done
+    _async_work_was_done = True
+    return _in_async_thread(_drop_old)
+
+
+def drop_all_of_async_work() -> None:
+    """At the end of the scheduler, drop those too that may be kept; waits no longer than a moment for it."""
+    if _async_work_was_done and (dropped := _in_async_thread(drop_connections)) is not None:
+        wait([dropped], A_MOMENT)
+
+
+def _in_async_thread(work: Callable[[], object]) -> "Future[object] | None":
+    """Have something done in the one thread in which asgiref does sync parts, and so Django's async ORM works.
+
+    It does one thing after the other, in the order in which they come.
+    """
+    with suppress(RuntimeError):
+        return SyncToAsync.single_thread_executor.submit(work)
+    return None
+
+
+def _drop_old() -> None:
+    for connection in connections.all(initialized_only=True):
+        with suppress(DatabaseError):  # the others are to be dropped all the same
+            connection.close_if_unusable_or_obsolete()
 
 
 def _tidy(connection: BaseDatabaseWrapper, context: RunContext) -> None:

@@ -8,9 +8,6 @@ from copy import deepcopy
 from datetime import datetime, timedelta
 from typing import Any
 
-from asgiref.sync import sync_to_async
-from django.db import close_old_connections
-
 from scheduler.clock import Clock
 from scheduler.conf import conf
 from scheduler.context import LogLines, Postpone, RunContext, RunStopped, _current
@@ -19,7 +16,7 @@ from scheduler.engine.finish import Outcome
 from scheduler.engine.plan import policy_of
 from scheduler.exceptions import InvalidOption
 from scheduler.executors import logs
-from scheduler.executors.connections import own_connections
+from scheduler.executors.connections import drop_old_of_async_work, own_connections
 from scheduler.executors.render import rendered
 from scheduler.executors.text import clean, error_text, keep_tail, progress_of, result_text, storable, totals_of
 from scheduler.functions import is_left_over
@@ -78,10 +75,18 @@ def ask_and_tell(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome
 async def ainvoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
     """Run an async task on the running loop, after `ask_and_tell`. Never raises."""
     started_at = max(clock.now(), claimed.start_at)
+    drop_old_of_async_work()
     outcome = await _ainvoke(claimed, context, clock, started_at)
-    with suppress(asyncio.CancelledError):  # whoever wants it to stop is too late: it has ended
-        await sync_to_async(close_old_connections)()  # those of the thread in which Django's async ORM works
+    dropped = drop_old_of_async_work()
+    if dropped is not None and _was_cancelled():  # a sync part of it may go on, and ends before these are dropped
+        with suppress(asyncio.CancelledError):  # whoever wants it to stop once more is too late: it has ended
+            await asyncio.wait([asyncio.wrap_future(dropped)])
     return outcome
+
+
+def _was_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _ainvoke(claimed: Claimed, context: RunContext, clock: Clock, started_at: datetime) -> Outcome:
@@ -125,7 +130,11 @@ def _await_here(awaitable: Awaitable[Any]) -> Any:
     async def _awaited() -> Any:
         return await awaitable
 
-    return asyncio.run(_awaited())
+    drop_old_of_async_work()
+    try:
+        return asyncio.run(_awaited())
+    finally:
+        drop_old_of_async_work()
 
 
 def faulty(claimed: Claimed, error: BaseException, clock: Clock) -> Outcome:

@@ -21,6 +21,7 @@ from scheduler.engine.sync import ensure_job
 from scheduler.engine.write import write_transaction
 from scheduler.exceptions import Refused, SchedulerError
 from scheduler.executors import logs
+from scheduler.executors.connections import drop_all_of_async_work
 from scheduler.executors.invoke import context_for
 from scheduler.executors.thread import ThreadExecutor
 from scheduler.models import Job, RunLog
@@ -127,6 +128,7 @@ class _OneRun:
         for service in self._services:
             service.join(LAST_STEPS)
         self._executor.close()
+        drop_all_of_async_work()
         self._member.leave()
 
     def _claim(self, name: str, kwargs: Mapping[str, Any] | None, actor: str) -> Claimed:

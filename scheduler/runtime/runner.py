@@ -12,6 +12,7 @@ from scheduler.engine.finish import Outcome, Settled
 from scheduler.engine.release import release_runs
 from scheduler.engine.rescue import close_as_lost
 from scheduler.executors import logs
+from scheduler.executors.connections import drop_all_of_async_work, drop_connections
 from scheduler.executors.thread import ThreadExecutor
 from scheduler.models import RunLog
 from scheduler.registry import Registry, registry
@@ -24,7 +25,7 @@ from scheduler.runtime.housekeeper import Housekeeper
 from scheduler.runtime.member import Member
 from scheduler.runtime.monitor import Monitor
 from scheduler.runtime.recorder import GATHER_SECONDS, Recorder
-from scheduler.runtime.service import LONGEST_WAIT, Service, drop_connections
+from scheduler.runtime.service import LONGEST_WAIT, Service
 from scheduler.runtime.watchdog import Watchdog
 from scheduler.signals import jobs_changed, runs_asked_to_stop
 
@@ -103,6 +104,7 @@ class Runner:
         self._have_it_leave()
         self._end_threads()
         self.executor.close()
+        drop_all_of_async_work()
         logs.uninstall()
 
     def is_running(self) -> bool:

@@ -10,6 +10,7 @@ from django.db import Error as DatabaseError
 from django.db import connections
 
 from scheduler.clock import Clock
+from scheduler.executors.connections import drop_connections
 
 logger = logging.getLogger("scheduler")
 
@@ -161,11 +162,3 @@ class Service:
             if self._goes_on():
                 self._woken = False
                 self.beat = self._clock.monotonic()
-
-
-def drop_connections() -> None:
-    """Close the connections of this thread, but for those inside a transaction, which belong to somebody else."""
-    for connection in connections.all(initialized_only=True):
-        if not connection.in_atomic_block:
-            with suppress(DatabaseError):  # it may be closed already
-                connection.close()

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
+from asgiref.sync import SyncToAsync
 from django.core.management import call_command
 from django.db import connections
 
@@ -14,6 +15,7 @@ from scheduler.engine import dbtime
 from tests.factories import T0
 
 FILE_ALIAS = "file"
+PATIENCE = 10
 
 
 class OnlyFile:
@@ -57,6 +59,23 @@ def file_database(migrated_file, tmp_path, settings, django_db_blocker):
     settings.DATABASE_ROUTERS = [OnlyFile()]
     with django_db_blocker.unblock(), on_file(path):
         yield
+
+
+@pytest.fixture
+def async_thread(file_database):
+    """Have the thread of async tasks' sync parts do something, and wait for it. It outlives the test, but not with the
+    database of the test."""
+
+    def do(work):
+        return SyncToAsync.single_thread_executor.submit(work).result(PATIENCE)
+
+    def forget():
+        connections[FILE_ALIAS].close()
+        del connections[FILE_ALIAS]
+
+    do(forget)
+    yield do
+    do(forget)
 
 
 @pytest.fixture(params=[timedelta(hours=1), -timedelta(hours=1)], ids=["fast host", "slow host"])

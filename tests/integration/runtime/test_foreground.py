@@ -20,6 +20,7 @@ from scheduler.registry import register, registry
 from scheduler.runtime import monitor, recorder, watchdog
 from scheduler.runtime.foreground import run_in_foreground
 from scheduler.runtime.stoprequest import StopRequest
+from tests.integration.conftest import FILE_ALIAS
 from tests.integration.rules.process import PATIENCE, until
 
 pytestmark = pytest.mark.usefixtures("file_database", "only_ours")
@@ -74,6 +75,12 @@ def test_an_async_task_runs_too():
         return 42
 
     assert run(task).result == "42"
+
+
+def test_it_leaves_no_connection_of_async_work_behind_I18(async_thread):
+    connections.settings[FILE_ALIAS]["CONN_MAX_AGE"] = None
+    assert run(Job.objects.acount).result == "1"
+    assert async_thread(lambda: connections[FILE_ALIAS].connection) is None
 
 
 def test_the_executor_of_the_task_is_heeded(monkeypatch):

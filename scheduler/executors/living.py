@@ -31,7 +31,9 @@ class Living:
     given_up: bool = False
     """Whether the ledger has it as abandoned."""
     saved: tuple[int, object] = (0, None)
-    """How much of the log, and which progress, the ledger has."""
+    """How much of the log, and which progress, the ledger has, or will not have."""
+    refused: bool = False
+    """Whether the ledger refused a text of it, which is said once."""
 
     def stop(self, reason: str) -> None:
         """Ask the run to stop, and interrupt it where that is possible."""

@@ -1,6 +1,8 @@
 """Monitor: watches living runs for timeouts, stuck ones and wishes to stop, and stores their log and progress."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 from scheduler import signals
@@ -10,6 +12,7 @@ from scheduler.engine.base import Engine
 from scheduler.engine.outcome import Settled
 from scheduler.engine.plan import policy_of
 from scheduler.engine.rescue import close_as_lost
+from scheduler.engine.write import is_refusal
 from scheduler.executors.living import Living
 from scheduler.executors.text import keep_tail, progress_of
 from scheduler.executors.thread import ThreadExecutor
@@ -64,7 +67,8 @@ class Monitor:
                 return
         if not one.over_time:
             text = f"Timed out after {timeout.total_seconds():g} s and was asked to stop; its call still runs."
-            mark.mark_timed_out(self._engine, one.claimed.run, text)
+            with _refusal_is_said(one):
+                mark.mark_timed_out(self._engine, one.claimed.run, text)
             one.over_time = True  # only now: a database that is away is asked again
 
     def _until_timeout(self, one: Living, now: float) -> float:
@@ -75,8 +79,7 @@ class Monitor:
 
     def _flag(self, one: Living, age: timedelta, *, abandon: bool) -> None:
         run, stack = one.claimed.run, one.stack()
-        text = f"Stuck: it has been running for {age.total_seconds():.0f} s.\n{stack}"
-        marked = mark.mark_stuck(self._engine, run, self._clock.now(), text)
+        marked = self._mark_stuck(one, f"Stuck: it has been running for {age.total_seconds():.0f} s.", stack)
         one.stuck = True
         if not marked:
             return
@@ -85,22 +88,48 @@ class Monitor:
             one.stop("abandoned")
         signals.run_stuck.send_robust(RunLog, job=run.job, run=run, stack=stack)
 
+    def _mark_stuck(self, one: Living, text: str, stack: str) -> bool:
+        """Note that a run is stuck; without the stack where the database refuses that."""
+        for told in (f"{text}\n{stack}", text):
+            with _refusal_is_said(one):
+                return mark.mark_stuck(self._engine, one.claimed.run, self._clock.now(), told)
+        return False
+
     def _abandon(self, run: RunLog) -> Settled:
         return close_as_lost(self._engine, [run], self._clock.now(), "it was stuck and has been abandoned")
 
     def _flush(self, living: list[Living]) -> None:
         if not living:
             return
-        for one in living:
-            self._save(one)
         wanted = mark.asked_to_stop(self._engine, [one.claimed.run.pk for one in living])
         for one in living:
             if one.claimed.run.pk in wanted and not one.context.stop_requested:
                 one.stop("cancelled")
+        for one in living:  # last: whatever is wrong with a text, all who are to stop know it
+            self._save(one)
 
     def _save(self, one: Living) -> None:
         log, progress = one.context.log, one.context.last_progress
         if one.saved != (log.written, progress):
-            text = keep_tail(log.text(), log.limit)
-            mark.save_progress(self._engine, one.claimed.run, text, progress_of(one.context))
-            one.saved = (log.written, progress)
+            saved = (log.written, progress)
+            with _refusal_is_said(one):
+                text = keep_tail(log.text(), log.limit)
+                mark.save_progress(self._engine, one.claimed.run, text, progress_of(one.context))
+            one.saved = saved  # also when it was refused: it would be so again
+
+
+@contextmanager
+def _refusal_is_said(one: Living) -> Iterator[None]:
+    """A text of one run that the database refuses keeps no other run from its timeout, its flag or its cancel."""
+    try:
+        yield
+    except Exception as error:
+        if not is_refusal(error):
+            raise
+        if one.refused:
+            return
+        one.refused = True
+        run = one.claimed.run
+        text = "Run %s of %s: what it said so far cannot be stored: %s"
+        more = {"action": "value_dropped", "job": run.job.name, "run": run.pk}
+        logger.warning(text, run.pk, run.job.name, error, extra=more)

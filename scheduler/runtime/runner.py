@@ -75,6 +75,7 @@ class Runner:
         self.services = [*self.watchdog.services, self.watching]
         self.stopping = False
         self._runs_end_by = float("inf")
+        self._closed = Settled()
         self.dispatcher.stop_when(lambda: self.stopping)
         self.dispatcher.adopt_unless(self.recorder.unwritten)
 
@@ -147,7 +148,8 @@ class Runner:
     def _leave(self) -> None:
         """Do what is to be done last, each step whatever became of the one before it."""
         drop_connections()
-        for step in (self._give_back, self._wait_for_runs, self._write_ends, self._close_and_go, self._release_locks):
+        steps = (self._give_back, self._wait_for_runs, self._write_ends, self._close_and_go, self._release_locks)
+        for step in (*steps, self._tell_of_closed):  # last: a receiver may be slow, and then holds nothing
             try:
                 step()
             except Exception as error:
@@ -172,8 +174,13 @@ class Runner:
     def _close_and_go(self) -> None:
         """Leave only when nothing is held: whoever stays and is silent is found dead, and its runs with it."""
         held = RunLog.objects.using(self.engine.using).living().filter(instance_id=self.engine.instance_id)
-        close_as_lost(self.engine, list(held), self.clock.now(), "its process was stopped", blameless=True)
+        self._closed = close_as_lost(
+            self.engine, list(held), self.clock.now(), "its process was stopped", blameless=True
+        )
         self.member.leave()
+
+    def _tell_of_closed(self) -> None:
+        announce.settled(self._closed)
 
     def _release_locks(self) -> None:
         if self.locks is not None and self.locking is not None:

@@ -6,6 +6,7 @@ import threading
 import pytest
 from django.db import OperationalError
 
+from scheduler import signals
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.registry import register
@@ -65,6 +66,33 @@ def test_a_stop_is_bounded_however_deaf_a_task_is_R2(start):
     first, second = RunLog.objects.order_by("attempt")
     assert (first.status, first.reason) == (Status.LOST, "its process was stopped")
     assert (second.status, second.failed_attempts) == (Status.PENDING, 0)
+
+
+def test_a_run_that_is_closed_as_lost_is_told_once_nothing_is_held_any_more_I18(start, caplog):
+    process, told = start(), []
+    process.start_one(process.hold())
+
+    def hear(signal, run, **_):
+        told.append((signal, run.status, Instance.objects.exists()))
+
+    for signal in (signals.run_finished, signals.run_lost):
+        signal.connect(hear)
+    stop(process)
+    for signal in (signals.run_finished, signals.run_lost):
+        signal.disconnect(hear)
+    assert told == [(signals.run_finished, Status.LOST, False), (signals.run_lost, Status.LOST, False)]
+    assert [record.levelname for record in caplog.records if record.action == "run_finished"] == ["WARNING"]
+
+
+def test_a_run_that_is_closed_as_lost_is_told_also_when_the_instance_cannot_leave_I18(start, monkeypatch):
+    process, told = start(), []
+    process.start_one(process.hold())
+    monkeypatch.setattr(process.runner.member, "leave", fails)
+    hear = lambda run, **_: told.append(run.status)  # noqa: E731
+    signals.run_lost.connect(hear)
+    process.runner.stop(0)
+    signals.run_lost.disconnect(hear)
+    assert told == [Status.LOST]
 
 
 def test_an_end_that_hangs_in_the_database_is_written_by_the_stop_and_not_lost_R2_I18(start, monkeypatch):

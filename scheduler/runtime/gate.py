@@ -78,9 +78,16 @@ class Gate:
         self.changed.notify_all()
 
     def stopped(self) -> None:
-        """Note that the scheduler runs here no more; `changed` is held."""
+        """Note that the scheduler runs here no more, and does not start by itself; `changed` is held."""
         self.phase = Phase.CLOSED
         os.environ.pop(RUNNING_PID, None)
+        self.changed.notify_all()
+
+    def failed(self, error: BaseException) -> None:
+        """Note that the scheduler could not start here; `changed` is held."""
+        self.stopped()
+        reason = f"the start failed: {error}"
+        self.decision = self.decision and replace(self.decision, start=False, reason=reason, fault=True)
 
     def child(self) -> "Gate":
         """Return the gate of a forked process, closed, with fresh locks."""
@@ -111,12 +118,12 @@ class Gate:
             self._clock.wait(self.changed, left)
 
     def _call(self) -> None:
+        decided = self.decision
         try:
             if self._start is not None:
                 self._start()
         except Exception as error:
             logger.exception("The scheduler could not start", extra={"action": "start_failed"})
             with self.changed:
-                self.stopped()
-                reason = f"the start failed: {error}"
-                self.decision = self.decision and replace(self.decision, start=False, reason=reason, fault=True)
+                if self.decision is decided:  # not noted yet
+                    self.failed(error)

@@ -35,25 +35,41 @@ def start() -> None:
 
 
 def run(by: str) -> None:
-    """Start the runner; for the startup gate and the commands, which have decided that it may."""
+    """Start the runner; for the startup gate and the commands, which have decided that it may.
+
+    Does nothing when a stop has called that off meanwhile.
+    """
     from scheduler.runtime.runner import Runner  # the engine and its threads: commands that only ask need none of it
 
     global _runner
     with _lock:
-        if current() is None:
+        if current() is not None or not startup.stands():
+            return
+        try:
             _runner = Runner(by)
             _stop_at_exit()
             _runner.start()
+        except BaseException as error:
+            half_started, _runner = current(), None
+            startup.failed(error)
+            if half_started is not None:
+                half_started.stop(0.0)
+            raise
 
 
 def stop(seconds: float | None = None) -> None:
-    """Stop the scheduler of this process, waiting at most `seconds` (SCHEDULER_SHUTDOWN_SECONDS) for its runs."""
+    """Stop the scheduler of this process, waiting at most `seconds` (SCHEDULER_SHUTDOWN_SECONDS) for its runs.
+
+    A start that still waits is called off.
+    """
     global _runner
     with _lock:
         runner, _runner = current(), None
-    if runner is not None:
-        runner.stop(seconds)
-        startup.release()
+        if runner is None:
+            startup.release()  # under the lock: whoever is about to make a runner sees it
+            return
+    runner.stop(seconds)
+    startup.release()
 
 
 def _stop_at_exit() -> None:

@@ -68,13 +68,25 @@ def claim(how: str = "explicit", reason: str = "scheduler.start() was called") -
     return True
 
 
-def release() -> None:
-    """Note that the scheduler of this process has stopped: it may be claimed again."""
+def stands() -> bool:
+    """Return whether this process was told to start its scheduler, and not to stop since."""
+    return forks.here().phase is Phase.STARTED
+
+
+def failed(error: BaseException) -> None:
+    """Note that the start of this process, which was claimed, has failed: it may be claimed again."""
     gate = forks.here()
     with gate.changed:
-        if gate.phase is Phase.STARTED:
+        gate.failed(error)
+
+
+def release() -> None:
+    """Note that the scheduler of this process has stopped, or shall not start: it may be claimed again."""
+    gate = forks.here()
+    with gate.changed:
+        if gate.phase in (Phase.STARTED, Phase.WAITING):
             gate.stopped()
             gate.decision = gate.decision and replace(gate.decision, start=False, reason="stopped")
 
 
-__all__ = ["StartDecision", "arm", "claim", "decision", "release"]
+__all__ = ["StartDecision", "arm", "claim", "decision", "failed", "release", "stands"]

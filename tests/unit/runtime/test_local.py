@@ -1,0 +1,161 @@
+"""The runner of this process: a start that fails leaves nothing behind, and a stop calls off a start that waits."""
+
+import os
+import threading
+
+import pytest
+
+from scheduler.exceptions import ConfigurationError
+from scheduler.health import _problems
+from scheduler.runtime import forks, local, startup
+from scheduler.runtime.gate import Gate, Phase
+from scheduler.runtime.serving import RUNNING_PID, StartDecision
+
+PATIENCE = 10
+
+
+class StubRunner:
+    """Runs nothing, and may be told to fail."""
+
+    made: "list[StubRunner]" = []
+    fails_when = ""
+
+    def __init__(self, by):
+        self.by, self.does = by, []
+        self._do("made")
+        self.made.append(self)
+
+    def _do(self, what):
+        if self.fails_when == what:
+            raise OSError(f"cannot be {what}")
+        self.does.append(what)
+
+    def start(self):
+        self._do("started")
+
+    def stop(self, seconds=None):
+        self._do("stopped")
+
+    def is_here(self):
+        return True
+
+
+@pytest.fixture(autouse=True)
+def never_asked(monkeypatch):
+    """A process whose scheduler was never asked to start."""
+    monkeypatch.setattr(forks, "_gate", Gate())
+    monkeypatch.setattr(forks, "watch", lambda gate: None)
+    monkeypatch.setattr(local, "_stop_at_exit", lambda: None)
+    monkeypatch.setattr(local, "_runner", None)
+    monkeypatch.setenv(RUNNING_PID, "")
+    monkeypatch.delenv(RUNNING_PID)
+
+
+@pytest.fixture
+def runner(monkeypatch):
+    """The class of runners, which here run nothing."""
+    monkeypatch.setattr("scheduler.runtime.runner.Runner", StubRunner)
+    monkeypatch.setattr(StubRunner, "made", [])
+    monkeypatch.setattr(StubRunner, "fails_when", "")
+    return StubRunner
+
+
+@pytest.fixture
+def serves(monkeypatch):
+    """Arm this process as one that serves: `serves(start, delay=seconds)`."""
+
+    def arm(start, *, delay):
+        startup.arm(start, enabled=True, delay=delay)
+
+    monkeypatch.setattr(startup, "decide_here", lambda *, enabled: StartDecision(True, "serves", "asgi", "uvicorn"))
+    return arm
+
+
+def nothing_waits():
+    """Wait until no start waits, and none is going on."""
+    for thread in threading.enumerate():
+        if thread.name == "scheduler-start":
+            thread.join(PATIENCE / 2)
+            assert not thread.is_alive()
+    return True
+
+
+def shown():
+    decision = startup.decision()
+    return decision.start, decision.reason, decision.fault
+
+
+@pytest.mark.parametrize("step", ["made", "started"])
+def test_a_start_that_fails_is_shown_and_can_be_tried_again(runner, step):
+    runner.fails_when = step
+    with pytest.raises(OSError, match="cannot be"):
+        local.start()
+    assert shown() == (False, f"the start failed: cannot be {step}", True)
+    assert (local.current(), os.environ.get(RUNNING_PID)) == (None, None)
+    assert all(one.does == ["made", "stopped"] for one in runner.made), "none goes on half-way"
+    runner.fails_when = ""
+    local.start()
+    assert shown() == (True, "scheduler.start() was called", False)
+    assert local.current().does == ["made", "started"]
+
+
+def test_a_start_with_a_wrong_setting_can_be_tried_again(settings):
+    settings.SCHEDULER_LOCK_URL = "redis//oops"
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="SCHEDULER_LOCK_URL"):
+            local.start()
+
+
+def test_an_automatic_start_that_fails_is_logged_and_makes_health_red(runner, serves, caplog):
+    runner.fails_when = "made"
+    serves(lambda: local.run("asgi"), delay=0)
+    assert nothing_waits()
+    assert [record.action for record in caplog.records] == ["start_failed"]
+    assert shown() == (False, "the start failed: cannot be made", True)
+    jobs = {"oldest_overdue": "", "broken": 0, "stuck": 0, "invalid": 0}
+    problem = "this process serves and cannot run the scheduler: the start failed: cannot be made"
+    assert _problems(jobs, {"fault": startup.decision().fault, "reason": startup.decision().reason}) == [problem]
+
+
+def test_a_stop_calls_a_start_off_that_waits_and_it_can_be_asked_for_again(runner, serves):
+    serves(lambda: local.run("asgi"), delay=PATIENCE)
+    local.stop()
+    assert nothing_waits()
+    assert runner.made == []
+    assert shown() == (False, "stopped", False)
+    local.start()
+    assert local.current().does == ["made", "started"]
+
+
+def test_a_stop_that_comes_just_before_the_runner_is_made_calls_it_off(runner, serves):
+    def start():
+        local.stop()
+        local.run("asgi")
+
+    serves(start, delay=0)
+    assert nothing_waits()
+    assert (runner.made, local.current(), shown()) == ([], None, (False, "stopped", False))
+
+
+def test_after_a_stop_it_can_be_started_again(runner):
+    local.start()
+    local.start()
+    local.stop()
+    assert [one.does for one in runner.made] == [["made", "started", "stopped"]]
+    assert (shown(), os.environ.get(RUNNING_PID)) == ((False, "stopped", False), None)
+    local.start()
+    assert local.current().does == ["made", "started"]
+
+
+def test_a_stop_where_nothing_was_started_is_no_error(runner):
+    local.stop()
+    assert (startup.decision(), forks.here().phase) == (None, Phase.CLOSED)
+
+
+def test_a_disabled_scheduler_stays_so(runner, monkeypatch):
+    decision = StartDecision(False, "SCHEDULER_ENABLED is False", "disabled")
+    monkeypatch.setattr(startup, "decide_here", lambda *, enabled: decision)
+    startup.arm(lambda: None, enabled=False)
+    local.stop()
+    with pytest.raises(ConfigurationError, match="SCHEDULER_ENABLED is False"):
+        local.start()

@@ -49,6 +49,14 @@ def drop_connections() -> None:
                 connection.close()
 
 
+def give_back_pooled() -> None:
+    """Close those of this thread that come from a pool, which gives them back: the whole process has only so many."""
+    for connection in connections.all(initialized_only=True):
+        if connection.settings_dict["OPTIONS"].get("pool") and not connection.in_atomic_block:
+            with suppress(DatabaseError):  # the pool may be closed already
+                connection.close()
+
+
 def drop_old_of_async_work() -> "Future[object] | None":
     """Drop old connections of the sync parts of async tasks, after those parts that wait already, before all others.
 

@@ -10,7 +10,7 @@ from django.db import Error as DatabaseError
 from django.db import connections
 
 from scheduler.clock import Clock
-from scheduler.executors.connections import drop_connections
+from scheduler.executors.connections import drop_connections, give_back_pooled
 
 logger = logging.getLogger("scheduler")
 
@@ -105,7 +105,10 @@ class Service:
         thread = cast(_Thread, threading.current_thread())
         try:
             while self._goes_on():
-                self._wait(self._guarded_step())
+                seconds = self._guarded_step()
+                if seconds > 0:
+                    give_back_pooled()
+                self._wait(seconds)
         finally:
             connections.close_all()
             with self._changed:

@@ -2,8 +2,10 @@
 
 import logging
 import threading
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from django.db import OperationalError
@@ -105,6 +107,66 @@ def test_a_replaced_thread_ends_at_its_next_look():
         thread.join(10)
         assert not thread.is_alive()
     assert len(set(threads)) == len(threads) == 2
+
+
+@dataclass
+class StubConnection:
+    """One of the connections of a thread."""
+
+    options: dict[str, object]
+    in_atomic_block: bool = False
+    fails: bool = False
+    closed: int = 0
+
+    @property
+    def settings_dict(self):
+        return {"OPTIONS": self.options}
+
+    def close(self):
+        self.closed += 1
+        if self.fails:
+            raise OperationalError("the pool is closed")
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """What connections a thread has: the list may be filled."""
+    found = []
+    handler = SimpleNamespace(all=lambda *, initialized_only: found)
+    monkeypatch.setattr("scheduler.executors.connections.connections", handler)
+    return found
+
+
+class TestConnectionsOfAPool:
+    """Those that a thread keeps while it waits are missing to whoever serves requests in the same process."""
+
+    @pytest.mark.parametrize("pool", [True, {"max_size": 4}])
+    @pytest.mark.parametrize("step", [60.0, ValueError("x")])
+    def test_they_are_given_back_before_a_wait(self, held, pool, step):
+        held.append(StubConnection({"pool": pool}))
+        run([step, step] if isinstance(step, ValueError) else [step])
+        assert held[0].closed == 1
+
+    def test_they_are_kept_between_two_passes_without_a_wait(self, held):
+        held.append(StubConnection({"pool": True}))
+        run([0.0, 0.0])
+        assert held[0].closed == 0
+
+    @pytest.mark.parametrize("options", [{}, {"pool": False}, {"pool": {}}])
+    def test_without_a_pool_a_connection_is_kept(self, held, options):
+        held.append(StubConnection(options))
+        run([1.0, 1.0])
+        assert held[0].closed == 0
+
+    def test_one_in_somebodys_transaction_is_left_alone(self, held):
+        held.append(StubConnection({"pool": True}, in_atomic_block=True))
+        run([1.0])
+        assert held[0].closed == 0
+
+    def test_one_that_cannot_be_given_back_keeps_no_other_and_ends_no_thread_N1(self, held):
+        held += [StubConnection({"pool": True}, fails=True), StubConnection({"pool": True})]
+        _, passes = run([1.0, 1.0])
+        assert (len(passes), [one.closed for one in held]) == (3, [2, 2])
 
 
 class HangingStep:

@@ -10,7 +10,7 @@ from scheduler.engine.explanation import Finding, Verdict
 from scheduler.engine.moments import lasted, said, shifted
 from scheduler.engine.plan import jitter_of
 from scheduler.models import UNPLANNED, Job
-from scheduler.policy.misfire import RESOLUTION
+from scheduler.policy.misfire import RESOLUTION, Misfire, count_slots
 from scheduler.policy.overlap import queues
 
 
@@ -139,7 +139,11 @@ def busy(evidence: Evidence) -> Finding | None:
     if evidence.job.next_start_at is not None or not evidence.living:
         return None
     run, overlap = evidence.living[0], evidence.policy.overlap
-    if queues(overlap):
+    if queues(overlap) and evidence.policy.misfire is Misfire.RUN_ALL:
+        after = _("afterwards the slots that passed run, the oldest first, at most {most} of them").format(
+            most=evidence.policy.max_catch_up
+        )
+    elif queues(overlap):
         after = _("afterwards the newest slot that passed runs")
     else:
         after = _("at its end the slots that passed meanwhile are recorded as skipped")
@@ -165,11 +169,25 @@ def put_off(evidence: Evidence) -> Finding | None:
     if newest == slot:
         text = _("It starts at {start}, {wait} from now: {why}.")
         verdict = Verdict.PENDING if slot <= evidence.now else Verdict.WILL_RUN
+    elif evidence.policy.misfire is Misfire.RUN_ALL:
+        verdict, text = _one_by_one(evidence, newest)
     else:
         text = _("It will not run by itself: the job waits until {start} ({why}), and then one run counts them all.")
         verdict = Verdict.COALESCED
-    sentence = text.format(start=said(start), wait=lasted(start - evidence.now), why=why)
+    most = evidence.policy.max_catch_up
+    sentence = text.format(start=said(start), wait=lasted(start - evidence.now), why=why, most=most)
     return Finding(verdict, sentence, details=details)
+
+
+def _one_by_one(evidence: Evidence, newest: datetime | None) -> tuple[Verdict, str]:
+    """What the misfire policy that runs every slot makes of those that wait for a start."""
+    slot = _slot(evidence)
+    if newest and count_slots(evidence.schedule, slot, newest) > evidence.policy.max_catch_up:
+        return Verdict.MISSED, _(
+            "It will not run: the job waits until {start} ({why}), and then max_catch_up lets only {most} of them run."
+        )
+    verdict = Verdict.PENDING if slot <= evidence.now else Verdict.WILL_RUN
+    return verdict, _("The job waits until {start} ({why}), and then its slots run one by one, the oldest first.")
 
 
 def _is_put_off(evidence: Evidence) -> bool:

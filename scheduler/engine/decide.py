@@ -212,7 +212,7 @@ def _missed(job: Job, verdict: misfire.Verdict) -> RunLog:
         job,
         scheduled_for=verdict.missed,
         status=Status.MISSED,
-        reason="found later than its grace",
+        reason=verdict.why,
         coalesced=verdict.missed_coalesced,
         coalesced_from=verdict.missed_from,
     )

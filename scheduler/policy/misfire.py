@@ -1,6 +1,6 @@
 """Misfire: what happens to slots found late. One rule for boot, suspend, outages and clock jumps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -9,6 +9,8 @@ from scheduler.schedules import Schedule
 RESOLUTION = timedelta(microseconds=1)
 MINIMUM_GRACE = timedelta(seconds=60)
 CALENDAR_GRACE = timedelta(days=1)
+FOUND_LATE = "found later than its grace"
+TOO_MANY = "more slots waited than max_catch_up lets run"
 
 
 class Misfire(StrEnum):
@@ -19,7 +21,7 @@ class Misfire(StrEnum):
     SKIP = "skip"
     """One `missed` row; the next future slot runs."""
     RUN_ALL = "run_all"
-    """Every missed slot, oldest first, at most `max_catch_up` of them."""
+    """Every slot that waits, oldest first, at most `max_catch_up` of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Verdict:
 
     `run` is the slot to start now, `catch_up` whether it is past its grace, `coalesced` how many older slots are
     counted on it (the oldest is `coalesced_from`). `missed` is the newest slot to write off, with `missed_coalesced`
-    older ones counted on it, the oldest of which is `missed_from`.
+    older ones counted on it, the oldest of which is `missed_from`, and `why` the reason.
     """
 
     run: datetime | None = None
@@ -38,6 +40,7 @@ class Verdict:
     missed: datetime | None = None
     missed_coalesced: int = 0
     missed_from: datetime | None = None
+    why: str = ""
 
 
 def default_grace(schedule: Schedule) -> timedelta:
@@ -61,22 +64,25 @@ def judge(
 ) -> Verdict:
     """Decide what becomes of `slot` and of every later slot up to `now`; constant time in the number of slots.
 
-    `late` is how long after its planned start the slot was found: a start delayed by jitter or backoff is not late.
-    There are no slots after `ends_at`.
+    `late` is how long after its planned start the slot was found: a start delayed by jitter, by backoff or by the run
+    before is not late, and what waited for it is no miss. Only late slots have to be in the `window`; one within its
+    grace always is. There are no slots after `ends_at`.
     """
     newest = latest_slot(schedule, slot, now if ends_at is None else min(now, ends_at))
-    if late <= grace and newest == slot:
+    is_late = late > grace
+    if newest == slot and not is_late:
         return Verdict(run=slot)
+    reach = None if window is None else max(grace, window)
     if misfire is Misfire.RUN_ALL:
-        return _run_all(schedule, slot, newest, now, grace, window, max_catch_up)
-    oldest = grace if misfire is Misfire.SKIP else max(grace, window or timedelta.max)
-    if late > grace and now - newest > oldest:
+        return _run_all(schedule, slot, newest, now, grace, reach if is_late else None, max_catch_up)
+    if not is_late:
+        return _run_newest(schedule, slot, newest)
+    oldest = grace if misfire is Misfire.SKIP else reach
+    if oldest is not None and now - newest > oldest:
         return _write_off(schedule, slot, newest)
-    older = count_slots(schedule, slot, newest) - 1
-    if misfire is Misfire.SKIP and older:
-        before = schedule.previous_before(newest) or slot
-        return Verdict(run=newest, missed=before, missed_coalesced=older - 1, missed_from=slot)
-    return Verdict(run=newest, catch_up=late > grace, coalesced=older, coalesced_from=slot if older else None)
+    if misfire is Misfire.SKIP:
+        return _skip_late(schedule, slot, newest, now - grace)
+    return _run_newest(schedule, slot, newest, catch_up=True)
 
 
 def latest_slot(schedule: Schedule, slot: datetime, now: datetime) -> datetime:
@@ -90,9 +96,29 @@ def count_slots(schedule: Schedule, first: datetime, newest: datetime) -> int:
     return 1 + schedule.count_between(first, newest)
 
 
-def _write_off(schedule: Schedule, slot: datetime, newest: datetime) -> Verdict:
+def _write_off(schedule: Schedule, slot: datetime, newest: datetime, why: str = FOUND_LATE) -> Verdict:
     count = count_slots(schedule, slot, newest)
-    return Verdict(missed=newest, missed_coalesced=count - 1, missed_from=slot if count > 1 else None)
+    return Verdict(missed=newest, missed_coalesced=count - 1, missed_from=slot if count > 1 else None, why=why)
+
+
+def _run_newest(schedule: Schedule, slot: datetime, newest: datetime, *, catch_up: bool = False) -> Verdict:
+    older = count_slots(schedule, slot, newest) - 1
+    return Verdict(run=newest, catch_up=catch_up, coalesced=older, coalesced_from=slot if older else None)
+
+
+def _skip_late(schedule: Schedule, slot: datetime, newest: datetime, in_time_from: datetime) -> Verdict:
+    """Run the newest slot, count on it those that are in time as well, and write off those before."""
+    first = schedule.next_after(in_time_from - RESOLUTION) or newest
+    late = schedule.previous_before(first)
+    if late is None or late < slot:
+        return _run_newest(schedule, slot, newest)
+    return _after(_write_off(schedule, slot, late), _run_newest(schedule, first, newest))
+
+
+def _after(written_off: Verdict, run: Verdict) -> Verdict:
+    return replace(
+        written_off, run=run.run, catch_up=run.catch_up, coalesced=run.coalesced, coalesced_from=run.coalesced_from
+    )
 
 
 def _run_all(
@@ -101,29 +127,29 @@ def _run_all(
     newest: datetime,
     now: datetime,
     grace: timedelta,
-    window: timedelta | None,
+    reach: timedelta | None,
     max_catch_up: int,
 ) -> Verdict:
     """Run the oldest slot that may still be caught up, and write off those before it."""
-    oldest = _oldest_to_run(schedule, slot, newest, now, window, max_catch_up)
+    oldest = _oldest_to_run(schedule, slot, newest, now, reach, max_catch_up)
     if oldest is None:
         return _write_off(schedule, slot, newest)
-    catch_up = now - oldest > grace
+    run = Verdict(run=oldest, catch_up=now - oldest > grace)
     if oldest == slot:
-        return Verdict(run=oldest, catch_up=catch_up)
-    dropped = count_slots(schedule, slot, oldest - RESOLUTION)
+        return run
     before = schedule.previous_before(oldest) or slot
-    return Verdict(run=oldest, catch_up=catch_up, missed=before, missed_coalesced=dropped - 1, missed_from=slot)
+    is_too_old = reach is not None and now - before > reach
+    return _after(_write_off(schedule, slot, before, FOUND_LATE if is_too_old else TOO_MANY), run)
 
 
 def _oldest_to_run(
-    schedule: Schedule, slot: datetime, newest: datetime, now: datetime, window: timedelta | None, max_catch_up: int
+    schedule: Schedule, slot: datetime, newest: datetime, now: datetime, reach: timedelta | None, max_catch_up: int
 ) -> datetime | None:
-    """Return the oldest slot inside the window among the newest `max_catch_up`, or None when all are outside."""
+    """Return the oldest slot within reach among the newest `max_catch_up`, or None when all are outside."""
     oldest: datetime | None = None
     at: datetime | None = newest
     for _ in range(max_catch_up):
-        if at is None or at < slot or (window is not None and now - at > window):
+        if at is None or at < slot or (reach is not None and now - at > reach):
             break
         oldest, at = at, schedule.previous_before(at)
     return oldest

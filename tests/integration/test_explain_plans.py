@@ -14,7 +14,9 @@ from tests.factories import (
     HOUR,
     T0,
     at,
+    claim_at,
     claim_one,
+    finish,
     make_engine,
     make_job,
     plan,
@@ -81,11 +83,34 @@ def test_backoff_puts_the_next_start_off_and_counts_the_slots_before_it():
     assert why(at(minutes=4), at(minutes=12)).run == run, "and so it came"
 
 
+def test_after_the_backoff_run_all_runs_each_slot_up_to_its_bound():
+    make_job(backoff=[600], misfire="run_all", max_catch_up=4)
+    engine = make_engine()
+    run_at(engine, at(minutes=1), Status.FAILED)
+    answers = {minute: why(at(minutes=minute), at(minutes=9)) for minute in range(2, 12)}
+    for minute in range(8, 11):
+        expected = Verdict.PENDING if minute <= 9 else Verdict.WILL_RUN
+        assert answers[minute].verdict == expected
+        assert "one by one, the oldest first" in answers[minute].sentence
+    assert {answers[minute].verdict for minute in range(2, 8)} == {Verdict.MISSED}
+    assert "max_catch_up lets only 4 of them run" in answers[7].sentence
+    while runs := claim_at(engine, at(minutes=11)).runs:
+        finish(engine, runs[0], at(minutes=11))
+    assert why(at(minutes=7), at(minutes=11)).verdict == Verdict.MISSED, "and so it came"
+    assert [why(at(minutes=minute), at(minutes=11)).verdict for minute in range(8, 12)] == [Verdict.RAN] * 4
+
+
 @pytest.mark.parametrize(
-    ("overlap", "words"), [("skip", "recorded as skipped"), ("queue_one", "afterwards the newest slot")]
+    ("options", "words"),
+    [
+        ({"overlap": "skip"}, "recorded as skipped"),
+        ({"overlap": "skip", "misfire": "run_all"}, "recorded as skipped"),
+        ({"overlap": "queue_one"}, "afterwards the newest slot"),
+        ({"overlap": "queue_one", "misfire": "run_all"}, "afterwards the slots that passed run, the oldest first"),
+    ],
 )
-def test_the_run_before_is_still_going(overlap, words):
-    make_job(overlap=overlap)
+def test_the_run_before_is_still_going(options, words):
+    make_job(**options)
     run = claim_one(make_engine(), at(minutes=1)).run
     answer = why(at(minutes=3), at(minutes=5))
     assert (answer.verdict, answer.details["running"]) == (Verdict.UNDECIDED, run.pk)

@@ -137,6 +137,88 @@ def test_a_window_bounds_how_old_a_catch_up_may_be():
     assert job.next_run_at == at(hours=3) + DAY
 
 
+def rows_of(job):
+    rows = job.runs.order_by("scheduled_for").values_list("scheduled_for", "status", "coalesced", "reason")
+    return [(round((slot - T0).total_seconds()), *more) for slot, *more in rows]
+
+
+def play(engine, *instants):
+    """At each instant, run whatever is due at once."""
+    for now in instants:
+        for claimed in claim_at(engine, now).runs:
+            finish(engine, claimed, now)
+
+
+def each_run(*slots):
+    return [(slot, "succeeded", 0, "") for slot in slots]
+
+
+@pytest.mark.parametrize(
+    ("misfire", "rows"),
+    [
+        ("run_latest", [(300, "succeeded", 3, "")]),
+        ("skip", [(300, "succeeded", 3, "")]),
+        ("run_all", each_run(120, 180, 240, 300)),
+    ],
+)
+def test_slots_that_waited_for_the_run_before_are_not_late(misfire, rows):
+    job, engine = make_job(overlap="queue_one", misfire=misfire), make_engine()
+    finish(engine, claim_one(engine, at(60)), at(60), after=270)
+    play(engine, *(at(330 + n) for n in range(5)))
+    assert rows_of(job) == each_run(60) + rows
+
+
+@pytest.mark.parametrize(
+    ("misfire", "rows"),
+    [
+        ("run_latest", [(360, "succeeded", 4, "")]),
+        ("skip", [(360, "succeeded", 4, "")]),
+        ("run_all", each_run(120, 180, 240, 300, 360)),
+    ],
+)
+def test_slots_that_waited_for_the_backoff_are_not_late(misfire, rows):
+    job, engine = make_job(backoff=300, misfire=misfire), make_engine()
+    finish(engine, claim_one(engine, at(60)), at(60), Status.FAILED, after=1)
+    play(engine, *(at(361 + n) for n in range(6)))
+    assert rows_of(job) == [(60, "failed", 0, ""), *rows]
+
+
+def test_run_all_runs_no_more_of_what_waited_than_its_bound_and_says_so():
+    job, engine = make_job(backoff=300, misfire="run_all", max_catch_up=2), make_engine()
+    finish(engine, claim_one(engine, at(60)), at(60), Status.FAILED, after=1)
+    play(engine, *(at(361 + n) for n in range(6)))
+    reason = "more slots waited than max_catch_up lets run"
+    assert rows_of(job) == [(60, "failed", 0, ""), (240, "missed", 2, reason), *each_run(300, 360)]
+
+
+def test_policy_skip_counts_slots_found_within_their_grace_on_the_newest():
+    job, engine = make_job(grace="1h", misfire="skip"), make_engine()
+    play(engine, at(305))
+    assert rows_of(job) == [(300, "succeeded", 4, "")]
+
+
+def test_policy_skip_writes_off_only_the_slots_that_are_later_than_their_grace():
+    job, engine = make_job(grace=150, misfire="skip"), make_engine()
+    play(engine, at(305))
+    assert rows_of(job) == [(120, "missed", 1, "found later than its grace"), (300, "succeeded", 2, "")]
+    job.refresh_from_db()
+    assert job.misses == 2
+
+
+def test_run_all_runs_a_slot_within_its_grace_whatever_the_window():
+    make_job(schedule=DailyAt(hour=13), misfire="run_all", catch_up_window="6h")  # its grace is a day
+    claims = claim_at(make_engine(), at(days=1, hours=8))
+    assert [claimed.run.scheduled_for for claimed in claims.runs] == [at(days=1, hours=1)]
+    assert [row.scheduled_for for row in claims.not_run] == [at(hours=1)]
+
+
+@pytest.mark.parametrize("misfire", ["run_latest", "run_all"])
+def test_a_window_of_nothing_catches_nothing_up(misfire):
+    make_job(schedule=DailyAt(hour=13), misfire=misfire, grace="1m", catch_up_window=0)
+    claims = claim_at(make_engine(), at(hours=5))
+    assert (claims.runs, [row.status for row in claims.not_run]) == ([], [Status.MISSED])
+
+
 def test_every_slot_ends_as_exactly_one_of_run_skip_or_miss_I3_I12():
     """Three days of an hourly job under every policy, looked at irregularly: nothing is lost, nothing is double."""
     for policy in ("run_latest", "skip", "run_all"):

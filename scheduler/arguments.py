@@ -15,6 +15,8 @@ from scheduler.schedules.base import as_utc
 NAME_LENGTH = 255
 GROUP_LENGTH = 100
 DESCRIPTION_LENGTH = 500
+MOST_LEVELS = 30
+"""How deep JSON may be nested: MariaDB keeps 31 levels, the others more."""
 NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 """NUL, not the text of its escape: an even number of backslashes before it are those of a text."""
 
@@ -122,7 +124,16 @@ def json_of(value: object) -> str:
     text = json.dumps(value, allow_nan=False)
     if "\\u" in text and (NUL_IN_JSON.search(text) or not is_storable(json.dumps(value, ensure_ascii=False))):
         raise ValueError("it holds NUL or a lone surrogate")
+    if text.count("{") + text.count("[") > MOST_LEVELS and _is_deeper(value, MOST_LEVELS):
+        raise ValueError(f"it is nested in more than {MOST_LEVELS} levels")
     return text
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    if not isinstance(value, dict | list | tuple):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return not levels or any(_is_deeper(one, levels - 1) for one in inner)
 
 
 def is_storable(text: str) -> bool:

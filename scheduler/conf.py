@@ -6,9 +6,11 @@ from urllib.parse import urlsplit
 
 from django.conf import settings as django_settings
 
+from scheduler.arguments import GROUP_LENGTH, is_storable
 from scheduler.exceptions import ConfigurationError
 
 T = TypeVar("T")
+MARK_LENGTH = 255
 
 
 class Setting(Generic[T]):
@@ -60,6 +62,19 @@ def text(default: str, meaning: str) -> Setting[str]:
     return Setting(default, meaning, rule=lambda value: isinstance(value, str), must="a string")
 
 
+def mark(default: str, meaning: str) -> Setting[str]:
+    return Setting(
+        default,
+        meaning,
+        rule=lambda value: _is_stored_name(value, MARK_LENGTH),
+        must=f"a string of at most {MARK_LENGTH} characters, without NUL",
+    )
+
+
+def _is_stored_name(value: Any, longest: int) -> bool:
+    return isinstance(value, str) and len(value) <= longest and is_storable(value)
+
+
 def redis_url(default: str, meaning: str) -> Setting[str]:
     return Setting(default, meaning, rule=_is_redis_url, must='empty, or a URL such as "redis://host:6379/0"')
 
@@ -89,12 +104,13 @@ def limits(default: Mapping[str, int], meaning: str) -> Setting[Mapping[str, int
         default,
         meaning,
         rule=lambda value: isinstance(value, dict) and all(_is_limit(name, most) for name, most in value.items()),
-        must="a dict of group names and whole numbers of 1 or more",
+        must=f"a dict of group names, at most {GROUP_LENGTH} characters long, and whole numbers of 1 or more",
     )
 
 
 def _is_limit(name: Any, most: Any) -> bool:
-    return isinstance(name, str) and bool(name) and _is_number(most) and isinstance(most, int) and most >= 1
+    is_name = bool(name) and _is_stored_name(name, GROUP_LENGTH)
+    return is_name and _is_number(most) and isinstance(most, int) and most >= 1
 
 
 class Conf:
@@ -111,7 +127,7 @@ class Conf:
     MIN_INTERVAL = seconds(1.0, "The shortest interval an `Every` may have.", least=0.001)
     MAX_LOG_CHARS = count(64_000, "Characters kept of a log, error or result of a run.", least=100, most=10_000_000)
     GROUPS = limits({}, "How many runs each group may have at once, over all instances: {'serial': 1}.")
-    ENVIRONMENT = text("", "Marks the database; a copy that carries another mark does not run until it is confirmed.")
+    ENVIRONMENT = mark("", "Marks the database; a copy that carries another mark does not run until it is confirmed.")
     RETENTION_DAYS = count(90, "Days the run log keeps successes, skips and misses; 0: for ever.", least=0, most=36_500)
     RETENTION_FAILED_DAYS = count(180, "Days the run log keeps failures; 0: for ever.", least=0, most=36_500)
     RETENTION_RUNS = count(

@@ -61,7 +61,7 @@ def _readable(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     try:
         options = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return found
     for name, value in options.items() if isinstance(options, dict) else ():
         try:

@@ -17,7 +17,7 @@ from scheduler.engine.limits import Limits, read_limits
 from scheduler.engine.mark import ask_to_stop
 from scheduler.engine.read import read_rows
 from scheduler.engine.sync import served_elsewhere, take_back
-from scheduler.engine.write import locked, write_transaction
+from scheduler.engine.write import is_refusal, locked, write_transaction
 from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status
 from scheduler.models.fields import Unreadable
 from scheduler.policy import Policy
@@ -71,10 +71,7 @@ def claim_due(engine: Engine, now: datetime, *, ahead: timedelta, limit: int) ->
     due = due.exclude(paused_until__gt=now, next_start_at__gt=now)
     if engine.foreign_tasks:
         due = due.exclude(task__in=engine.foreign_tasks)
-    try:
-        return _claim(engine, due, now, limit, decide)
-    except IntegrityError:
-        return _claim_one_by_one(engine, due, now, limit)
+    return _claim_all(engine, due, now, limit)
 
 
 def plan_jobs(engine: Engine, now: datetime) -> Claims:
@@ -82,7 +79,17 @@ def plan_jobs(engine: Engine, now: datetime) -> Claims:
     unplanned = Job.objects.using(engine.using).filter(next_start_at=UNPLANNED)
     if engine.foreign_tasks:
         unplanned = unplanned.exclude(task__in=engine.foreign_tasks)
-    return _claim(engine, unplanned, now, PLANNED_AT_ONCE, decide)
+    return _claim_all(engine, unplanned, now, PLANNED_AT_ONCE)
+
+
+def _claim_all(engine: Engine, due: QuerySet[Job], now: datetime, limit: int) -> Claims:
+    """Claim the jobs at once, or else one by one: one that the database does not take costs no other its turn."""
+    try:
+        return _claim(engine, due, now, limit, decide)
+    except Exception as error:
+        if not is_refusal(error):
+            raise
+        return _claim_one_by_one(engine, due, now, limit)
 
 
 def _claim(engine: Engine, due: QuerySet[Job], now: datetime, limit: int, decide: Decide) -> Claims:
@@ -104,15 +111,25 @@ def _claim(engine: Engine, due: QuerySet[Job], now: datetime, limit: int, decide
 
 
 def _claim_one_by_one(engine: Engine, due: QuerySet[Job], now: datetime, limit: int) -> Claims:
-    """A slot of some job stands in the ledger already: claim the others, and step over that slot."""
+    """Claim the others, and set aside the job that cannot be written."""
     claims = Claims()
     for pk in list(due.values_list("pk", flat=True)[:limit]):
-        one = due.filter(pk=pk)
         try:
-            claims += _claim(engine, one, now, 1, decide)
-        except IntegrityError:
-            claims += _claim(engine, one, now, 1, step_over)
+            claims += _claim_one(engine, due.filter(pk=pk), now)
+        except Exception as error:
+            if not is_refusal(error):
+                raise
+            problem = f"The database does not take its plan: {error}"
+            Job.objects.using(engine.using).filter(pk=pk).update(problem=problem, next_run_at=None, next_start_at=None)
     return claims
+
+
+def _claim_one(engine: Engine, one: QuerySet[Job], now: datetime) -> Claims:
+    """Claim one job, or step over its slot when that stands in the ledger already."""
+    try:
+        return _claim(engine, one, now, 1, decide)
+    except IntegrityError:
+        return _claim(engine, one, now, 1, step_over)
 
 
 def _sorted_out(engine: Engine, decisions: list[Decision], claims: Claims) -> Claims:

@@ -31,6 +31,8 @@ MAX_LOST_ATTEMPTS = 3
 
 
 LEAST = {"max_concurrent": 1, "max_catch_up": 1, "retries": 0, "breaker_threshold": 1, "max_runs": 1}
+MOST_RETRIES = 10_000
+"""The attempts of a slot are counted in columns that hold some more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,8 @@ class Policy:
             value = getattr(self, name)
             if value is not None and value < least:
                 raise InvalidOption(f"{name} is {value}; it must be {least} or more.")
+        if self.retries > MOST_RETRIES:
+            raise InvalidOption(f"retries is {self.retries}; it must be {MOST_RETRIES} or less.")
         for name in ("timeout", "stuck_after"):
             if getattr(self, name) == timedelta(0):
                 raise InvalidOption(f"{name} is 0; give a duration, or None for no limit.")

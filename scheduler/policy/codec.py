@@ -30,7 +30,10 @@ def from_options(options: Mapping[str, Any]) -> Policy:
 def read_option(name: str, value: Any) -> Any:
     """Return the value of one option as a policy has it; raises InvalidOption as `from_options` does."""
     if name in _READERS:
-        return _READERS[name](name, value)
+        try:
+            return _READERS[name](name, value)
+        except RecursionError:  # the message that refuses it cannot show it
+            raise InvalidOption(f"{name} is a value that is too deeply nested.") from None
     near = get_close_matches(name, _READERS, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else f" Known options: {', '.join(sorted(_READERS))}."
     raise InvalidOption(f"Unknown option {name!r}.{hint}")
@@ -47,7 +50,7 @@ def from_json(text: str) -> Policy:
     """Read what `to_json` wrote; raises InvalidOption when the text is not a policy."""
     try:
         options = json.loads(text or "{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidOption(f"The policy is not JSON: {error}.") from error
     if not isinstance(options, dict):
         raise InvalidOption("The policy must be a JSON object.")

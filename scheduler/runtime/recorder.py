@@ -164,7 +164,6 @@ class Recorder:
                 error,
                 extra={"action": "value_dropped", "job": run.job.name, "run": run.pk},
             )
-            bare = replace(
-                end.outcome, result="", log="", totals=None, state=None, error=f"not stored: {error!r}"[:500]
-            )
+            told = f"not stored: {error!r}"[:500]
+            bare = replace(end.outcome, result="", log="", totals=None, progress=None, state=None, error=told)
             return finish_runs(self._engine, [replace(end, outcome=bare)], in_doubt=True)

@@ -43,6 +43,13 @@ def parse_text(text: str) -> Schedule:
 
 def parse(value: Schedule | Mapping[str, Any] | str | timedelta) -> Schedule:
     """A schedule from whatever a person or program gave: itself, data, text, JSON text, or a timedelta (Every)."""
+    try:
+        return _parsed(value)
+    except RecursionError:  # while it is read, or shown in the message that refuses it
+        raise InvalidSchedule("a schedule is not so deeply nested.") from None
+
+
+def _parsed(value: Schedule | Mapping[str, Any] | str | timedelta) -> Schedule:
     if isinstance(value, Schedule):
         return value
     if isinstance(value, timedelta):

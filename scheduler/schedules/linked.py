@@ -9,6 +9,7 @@ from scheduler.exceptions import InvalidSchedule
 from scheduler.schedules.base import Schedule, Translate
 
 OUTCOMES = ("success", "finish")
+NAME_LENGTH = 255
 
 
 class _Slotless(Schedule):
@@ -51,7 +52,7 @@ class AfterJobs(_Slotless):
     """When each named job has run since this job's last run: `on="success"` asks them to succeed, `on="finish"` to end.
 
     A run that a further attempt of its slot follows has not ended it. This schedule has no slots of its own; the
-    engine starts it. InvalidSchedule: no names, a name twice, blank or with a comma in it.
+    engine starts it. InvalidSchedule: no names, a name twice, one that no job can have, or one with a comma in it.
     """
 
     kind: ClassVar[str] = "after_jobs"
@@ -63,8 +64,9 @@ class AfterJobs(_Slotless):
         if not jobs:
             raise InvalidSchedule('name at least one job: AfterJobs("extract").', field="jobs")
         for name in jobs:
-            if not isinstance(name, str) or not name.strip() or name != name.strip() or "," in name:
-                raise InvalidSchedule(f"{name!r} is no job name: it must be text without commas.", field="jobs")
+            if not _is_name(name):
+                must = f"printable text without commas or blank ends, of at most {NAME_LENGTH} characters"
+                raise InvalidSchedule(f"{name!r} is no job name: it must be {must}.", field="jobs")
         repeated = next((name for name in jobs if jobs.count(name) > 1), None)
         if repeated is not None:
             raise InvalidSchedule(f"job {repeated!r} is named twice: name it once.", field="jobs")
@@ -93,6 +95,13 @@ class AfterJobs(_Slotless):
         if not isinstance(jobs, list | tuple):
             raise InvalidSchedule(f"jobs must be a list of job names, not {jobs!r}.", field="jobs")
         return cls(*jobs, **{name: value for name, value in data.items() if name != "jobs"})
+
+
+def _is_name(name: object) -> bool:
+    """Whether a job can have this name, so that every database can be asked for it, and a line of text can hold it."""
+    if not isinstance(name, str) or not 0 < len(name) <= NAME_LENGTH:
+        return False
+    return name == name.strip() and name.isprintable() and "," not in name
 
 
 def refuse_cycle(name: str, schedule: Schedule, parents_of: Callable[[str], Collection[str]]) -> None:

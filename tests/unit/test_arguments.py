@@ -131,6 +131,24 @@ def test_arguments_that_no_database_gives_back_are_refused(kwargs, why):
         checked_kwargs(kwargs)
 
 
+def nested(levels, around=dict):
+    value = {} if around is dict else []
+    for _ in range(levels - 1):
+        value = {"a": value} if around is dict else [value]
+    return value
+
+
+@pytest.mark.parametrize("kwargs", [nested(31), nested(100), {"a": nested(30, list)}, {"a": [0], "b": [nested(29)]}])
+def test_arguments_of_more_levels_than_every_database_takes_are_refused(kwargs):
+    with pytest.raises(InvalidOption, match="more than 30 levels"):
+        checked_kwargs(kwargs)
+
+
+@pytest.mark.parametrize("kwargs", [nested(30), {"a": nested(29, list)}, {"a": [[]] * 100}, {"a": "[{" * 100}])
+def test_arguments_of_so_many_levels_are_stored(kwargs):
+    assert checked_kwargs(kwargs) == kwargs
+
+
 def test_arguments_that_contain_themselves_are_refused():
     endless = {}
     endless["again"] = endless

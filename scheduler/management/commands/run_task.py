@@ -91,7 +91,7 @@ def _parsed(text: str | None) -> dict[str, Any] | None:
         return None
     try:
         kwargs = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidOption(f"--kwargs is not JSON: {error}. Write for example --kwargs '{{\"days\": 30}}'.") from error
     if not isinstance(kwargs, dict):
         raise InvalidOption("--kwargs must be a JSON object, for example '{\"days\": 30}'.")

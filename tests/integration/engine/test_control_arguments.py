@@ -2,6 +2,7 @@
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import reduce
 
 import pytest
 
@@ -32,9 +33,10 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known", "clock")]
 NAIVE = datetime(2026, 3, 2)  # noqa: DTZ001
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
+DEEP = reduce(lambda inner, _: [inner], range(40), [])
 TEXTS = [None, 5, "a\x00b", "\udcff"]
 FLAGS = [None, "no", 0]
-KWARGS = [[1], "abc", {1: 2}, {"a": T0}, {"a": Decimal(1)}, {"a": float("nan")}, {"a": "\x00"}]
+KWARGS = [[1], "abc", {1: 2}, {"a": T0}, {"a": Decimal(1)}, {"a": float("nan")}, {"a": "\x00"}, {"a": DEEP}]
 INSTANTS = [NAIVE, "2026-03-02", date(2026, 3, 2), 5]
 NAMES = [None, "", "  ", " a", "a\n", "x" * 256, 5, "\udcff"]
 
@@ -189,3 +191,9 @@ def test_an_anchor_is_a_datetime(anchor):
 def test_the_tasks_of_a_simulation_are_named_in_a_list():
     with pytest.raises(InvalidOption, match=r"write \['digest'\]"):
         simulate(T0, at(60), only="digest")
+
+
+def test_arguments_nested_as_deep_as_they_may_be_come_back_from_every_database():
+    make_job()
+    kwargs = {"a": reduce(lambda inner, _: [inner], range(28), [])}
+    assert RunLog.objects.get(pk=run_now("job", kwargs=kwargs).pk).kwargs == kwargs

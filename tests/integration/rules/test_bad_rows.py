@@ -2,12 +2,13 @@
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import connection
+from django.db import DataError, connection
 
-from scheduler.engine.control import get_job, run_now, update_job
+from scheduler.engine import claim
+from scheduler.engine.control import get_job, reset_job, run_now, update_job
 from scheduler.exceptions import Refused
 from scheduler.health import get_scheduler_status
-from scheduler.models import Job, RunLog
+from scheduler.models import UNPLANNED, Job, RunLog
 from scheduler.schedules import Every
 from tests.factories import at, claim_at, finish, ledger, make_engine, make_job, tick_at
 
@@ -41,6 +42,10 @@ SCHEDULES = [
     '{"type": "every", "seconds": 60, "expression": "* * * * *"}',
     '{"type": "every", "seconds": 60, "type2": "cron"}',
     '{"type": "lunar"}',
+    '{"type": "after_jobs", "jobs": ["a\\ud800"]}',
+    '{"type": "after_jobs", "jobs": ["a\\u0000"]}',
+    '{"type": "after_jobs", "jobs": ["' + "a" * 256 + '"]}',
+    '{"type":' * 5000,
     '[{"type": "every", "seconds": 60}, {"type": "manual"}]',
 ]
 IDS = [text[:40] or "empty" for text in SCHEDULES]
@@ -98,6 +103,8 @@ class TestNoneOrTwoOrUnreadableSchedules:
         ("policy", '{"retries": -1}'),
         ("policy", '{"no_such_option": 1}'),
         ("policy", "[]"),
+        ("policy", '{"retries": 10001}'),
+        ("policy", '{"grace":' * 5000),
     ],
 )
 def test_an_unreadable_policy_is_isolated_too_N2(bad, column, value):
@@ -111,6 +118,44 @@ def test_an_unreadable_policy_is_isolated_too_N2(bad, column, value):
     update_job("bad", retries=1)
     tick_at(engine, at(61))
     assert get_job("bad").job_state == "scheduled"
+
+
+@pytest.mark.parametrize("step", ["_write_jobs", "insert_runs", "tell_parents"])
+@pytest.mark.parametrize("refusal", [DataError("too long"), UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates")])
+class TestAJobThatTheDatabaseDoesNotTake:
+    """No form lets it through either; whichever step of a claim it fails in, the others have theirs."""
+
+    @pytest.fixture
+    def engine(self, bad, step, refusal, monkeypatch):
+        real = getattr(claim, step)
+
+        def refusing(first, given, *more):
+            if any((row.name if isinstance(row, Job) else row.job.name) == "bad" for row in given):
+                raise refusal
+            return real(first, given, *more)
+
+        monkeypatch.setattr(claim, step, refusing)
+        return make_engine()
+
+    def test_it_keeps_no_other_from_running_and_says_what_is_wrong(self, engine, refusal):
+        assert [one.job.name for one in tick_at(engine, at(60)).claims.runs] == ["good"]
+        bad = get_job("bad")
+        assert (bad.job_state, bad.next_start_at, bad.active_runs) == ("invalid", None, 0)
+        assert str(refusal) in bad.problem
+        assert tick_at(engine, at(61)).claims.looked_at == 0
+
+    def test_it_keeps_no_other_from_being_planned(self, engine, step):
+        Job.objects.update(next_start_at=UNPLANNED, next_run_at=None)
+        tick_at(engine, at(30))
+        assert get_job("good").next_run_at == at(60)
+        assert get_job("bad").job_state == ("scheduled" if step == "insert_runs" else "invalid")
+
+    def test_it_is_healed_once_the_cause_is_gone(self, engine, monkeypatch):
+        tick_at(engine, at(60))
+        monkeypatch.undo()
+        reset_job("bad")
+        tick_at(engine, at(61))
+        assert [one.job.name for one in tick_at(engine, at(120)).claims.runs] == ["bad"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from decimal import Decimal
+from functools import reduce
 
 import pytest
 
@@ -78,9 +79,10 @@ class TestState:
             lambda state: state.update(odd=object()),
             lambda state: state["list"].append(object()),
             lambda state: state.update(nul="\x00"),
+            lambda state: state.update(deep=reduce(lambda inner, _: [inner], range(40), [])),
             lambda state: state.update(number=float("nan")),
         ],
-        ids=["too large", "grown too large inside", "no JSON", "no JSON inside", "NUL", "NaN"],
+        ids=["too large", "grown too large inside", "no JSON", "no JSON inside", "NUL", "too deep", "NaN"],
     )
     def test_what_cannot_be_kept_leaves_the_old_state_and_the_outcome_alone(self, playing, spoil, caplog):
         def task(context):

@@ -147,6 +147,16 @@ def test_one_end_that_cannot_be_stored_loses_its_texts_and_nobody_elses_P1(recor
     assert "cannot be stored" in caplog.text
 
 
+def test_an_end_that_cannot_be_stored_loses_whatever_the_task_said(recorder, monkeypatch):
+    recorder._ends.pop()
+    spoken = {"totals": {"n": 1}, "progress": {"done": 1}, "state": {"kept": 1}, "log": "said"}
+    recorder._ends[0] = replace(recorder._ends[0], outcome=replace(recorder._ends[0].outcome, **spoken))
+    failing(monkeypatch, *[DataError("too deep")] * 2, only=lambda ends: ends[0].outcome.progress is not None)
+    recorder.write()
+    run = RunLog.objects.get(job__name="a")
+    assert (run.status, run.log, run.totals, run.progress, run.job.state) == (Status.SUCCEEDED, "", None, None, {})
+
+
 def hanging(monkeypatch, meanwhile, *, answer=True):
     """Let the first write hang in the database while `meanwhile` happens; then it is carried out, or its line drops."""
     real = module.finish_runs

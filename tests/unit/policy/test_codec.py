@@ -1,5 +1,6 @@
 """Policies as options and as JSON."""
 
+import sys
 from dataclasses import fields
 from datetime import timedelta
 
@@ -77,6 +78,7 @@ def test_only_what_differs_from_the_defaults_is_stored():
         ({"retries": 1.5}, "whole number"),
         ({"retries": True}, "whole number"),
         ({"retries": -1}, "0 or more"),
+        ({"retries": 10_001}, "retries is 10001; it must be 10000 or less"),
         ({"breaker_threshold": 0}, "1 or more"),
         ({"max_concurrent": 0}, "1 or more"),
         ({"max_concurrent": 2}, "allow"),
@@ -96,10 +98,17 @@ def test_a_wrong_option_is_named_with_the_way_out(options, text):
         from_options(options)
 
 
-@pytest.mark.parametrize("text", ["not json", "[]", "3", '{"overlaps":"skip"}'])
+@pytest.mark.parametrize("text", ["not json", "[]", "3", '{"overlaps":"skip"}', '{"grace":' * 100_000])
 def test_a_stored_text_that_is_no_policy_is_refused(text):
     with pytest.raises(InvalidOption):
         from_json(text)
+
+
+@pytest.mark.parametrize("text", ['{"grace": %s}', '{"backoff": [%s]}'])
+def test_a_text_just_as_deep_as_python_reads_it_is_refused_in_words_as_well(text):
+    for depth in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit()):
+        with pytest.raises(InvalidOption):
+            from_json(text % ("[" * depth + "]" * depth))
 
 
 def test_every_option_but_the_two_below_is_in_the_table():

@@ -1,6 +1,7 @@
 """Schedules as text and as data."""
 
 import json
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -117,6 +118,7 @@ def test_people_may_write_it_a_little_differently(value, schedule):
         ("0 9 * * * @ Mars", "timezone"),
         ("0 9 * * * with jitter soon", "jitter"),
         ("{", "schedule"),
+        ('{"a":' * 100_000, "schedule"),
         ('{"type": "nope"}', "type"),
         ('{"type": "cron"}', "schedule"),
         ('{"type": "cron", "expression": 5}', "expression"),
@@ -136,6 +138,13 @@ def test_what_it_cannot_read_is_refused_by_name(value, field):
     with pytest.raises(InvalidSchedule) as caught:
         parse(value)
     assert caught.value.field == field, str(caught.value)
+
+
+@pytest.mark.parametrize("text", ['{"type": "every", "seconds": %s}', '{"type": "after_jobs", "jobs": [%s]}'])
+def test_what_is_just_as_deep_as_python_reads_it_is_refused_in_words_as_well(text):
+    for depth in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit()):
+        with pytest.raises(InvalidSchedule):
+            parse(text % ("[" * depth + "]" * depth))
 
 
 def test_null_is_the_same_as_absent():

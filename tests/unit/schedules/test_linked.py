@@ -20,8 +20,10 @@ def test_it_has_no_slots(schedule):
     assert schedule.timezone is None
 
 
-@pytest.mark.parametrize("names", [(), ("",), (" a",), ("a,b",), ("a", "b", "a"), (5,)])
-def test_names_must_be_names_and_unique(names):
+@pytest.mark.parametrize(
+    "names", [(), ("",), (" a",), ("a,b",), ("a", "b", "a"), (5,), ("\ud800",), ("a\x00",), ("a\nb",), ("a" * 256,)]
+)
+def test_names_must_be_names_of_jobs_and_unique(names):
     with pytest.raises(InvalidSchedule) as caught:
         AfterJobs(*names)
     assert caught.value.field == "jobs"

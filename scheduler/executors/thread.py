@@ -3,6 +3,7 @@
 import heapq
 import threading
 from collections.abc import Callable, Iterable
+from contextvars import copy_context
 from functools import partial
 from itertools import count
 
@@ -220,10 +221,11 @@ class ThreadExecutor:
     def _carried_out(self, living: Living) -> Living | None:
         """Carry out a run in this worker, or hand it to the event loop; returns it if it has ended.
 
-        Whatever goes wrong around the task (a logging handler that fails, say) ends the run, not us.
+        Whatever goes wrong around the task (a logging handler that fails, say) ends the run, not us. What it activates
+        (a language, a time zone) ends with it, too.
         """
         try:
-            outcome = self._outcome(living)
+            outcome = copy_context().run(self._outcome, living)
         except BaseException as error:
             outcome = faulty(living.claimed, error, self._clock)
         if outcome is None:

@@ -1,17 +1,20 @@
 """What a task knows of its run, and what of it is kept (also while it still runs)."""
 
 import asyncio
+import decimal
 import threading
 from decimal import Decimal
 from functools import reduce
 
 import pytest
+from django.utils import timezone, translation
 
 from scheduler.context import Postpone, RunStopped, current_run
 from scheduler.executors import logs
 from scheduler.models import Job, RunLog, Status
 from scheduler.registry import register
 from scheduler.schedules import DailyAt, Every
+from scheduler.signals import run_started
 from tests.factories import at, make_job
 from tests.integration.rules.play import Play
 from tests.integration.rules.process import until
@@ -276,3 +279,65 @@ class TestWhileItRuns:
         run = talking(lambda context: (context.progress(odd), context.logger.info("still here")), 2.5)
         assert run.log.endswith("still here")
         assert run.progress is None
+
+
+class TestWhatARunActivates:
+    """A language, a time zone, a decimal context: they end with the run, as those of a request do."""
+
+    def activate(self):
+        translation.activate("de")
+        timezone.activate("Asia/Tokyo")
+        decimal.getcontext().prec = 3
+        return True
+
+    async def activate_async(self):
+        self.activate()
+
+    def in_force(self):
+        return translation.get_language(), timezone.get_current_timezone_name(), decimal.getcontext().prec
+
+    @pytest.fixture
+    def after(self, start):
+        """Run one task in the only worker, then another: return what is in force in that one."""
+        process, seen = start(workers=1), []
+
+        def run(function, **options):
+            for name, each, more in (("first", function, options), ("then", lambda: seen.append(self.in_force()), {})):
+                register(name, into=process.engine.registry, **more)(each)
+                make_job(name, task=name, columns={"priority": int(name == "first")})
+            process.dispatch()
+            process.dispatch(at(60))
+            until(lambda: process.dispatch() or seen, "the second run")
+            process.until_idle()
+            assert set(RunLog.objects.values_list("status", flat=True)) == {Status.SUCCEEDED}
+            return seen[0]
+
+        return run
+
+    def test_what_a_task_activates_is_not_in_force_in_the_next_one(self, after):
+        assert after(self.activate) == self.in_force()
+
+    def test_nor_what_an_async_task_activates(self, after):
+        assert after(self.activate_async) == self.in_force()
+
+    @pytest.mark.parametrize("kind", ["sync", "async"])
+    def test_nor_what_its_gate_activates(self, after, kind):
+        async def asynchronous(): ...
+
+        function = asynchronous if kind == "async" else lambda: None
+        assert after(function, gate=self.activate) == self.in_force()
+
+    def test_nor_what_a_receiver_activates(self, after):
+        def hear(run, **_):
+            if run.job == "first":
+                self.activate()
+
+        run_started.connect(hear)
+        try:
+            assert after(lambda: None) == self.in_force()
+        finally:
+            run_started.disconnect(hear)
+
+    def test_nor_is_it_in_force_in_whoever_plays_the_task_in_a_test(self, playing):
+        playing(lambda context: translation.activate("de")).call(60)
+        assert translation.get_language() == "en-us"

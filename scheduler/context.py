@@ -76,7 +76,7 @@ class RunContext:
     """Grows with each run of the job on any host that shares SCHEDULER_LOCK_URL; None where no lock was taken."""
     last_run_at: datetime | None = None
     state: dict[str, Any] = field(default_factory=dict)
-    """Kept between the runs of a job (JSON, at most 64 KB), saved when the run ends, whatever the outcome."""
+    """Kept between the runs of a job (JSON, at most 64 KB and 30 levels deep), saved whatever the outcome."""
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("scheduler.task"))
     log: LogLines = field(default_factory=lambda: LogLines(64_000), repr=False)
     stop_reason: str = ""

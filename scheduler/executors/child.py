@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,9 @@ from scheduler.executors.child_watch import StopWish, catch_sigterm, die_with_pa
 if TYPE_CHECKING:
     from scheduler.engine.base import Claimed
     from scheduler.registry import Task
+
+KNOWN_TO_PARENT = ("log", "started_at", "finished_at")
+"""What the child need not tell: the parent keeps the log, and counts the start of this process, too."""
 
 
 class Reports:
@@ -118,13 +121,11 @@ def _run(claimed: "Claimed", context: ChildContext, reports: Reports) -> None:
 
     logs.install()
     reports.send(wire.BEGAN)
-    outcome = asdict(invoke(claimed, context, SYSTEM_CLOCK))
-    # The parent keeps the log and decides when the run began and ended: it counts the start of this process, too.
-    for known_to_parent in ("log", "started_at", "finished_at"):
-        del outcome[known_to_parent]
+    outcome = invoke(claimed, context, SYSTEM_CLOCK)
+    told = {field.name: getattr(outcome, field.name) for field in fields(outcome) if field.name not in KNOWN_TO_PARENT}
     with contextlib.suppress(Exception):
         sys.stdout.flush()
-    reports.send(wire.OUTCOME, **outcome)
+    reports.send(wire.OUTCOME, **told)
     connections.close_all()
 
 

@@ -68,7 +68,7 @@ def error_text(error: BaseException, limit: int) -> str:
 
 
 def storable(what: str, value: dict[str, Any], run: RunContext) -> dict[str, Any] | None:
-    """Return the value if every database can keep it as JSON of at most 64 KB; else None, with a warning.
+    """Return the value if every database can keep it as JSON, and it has at most 64 KB; else None, with a warning.
 
     `what` is said of the run: its totals, state or progress.
     """

@@ -89,18 +89,20 @@ class ThreadExecutor:
         return bool(self._queue)
 
     def submit(self, *runs: Claimed) -> None:
-        """Take runs, to start each at its instant."""
+        """Take runs, to start each at its instant. One whose start cannot be prepared has failed; the others go on."""
         now, monotonic, longest = self._clock.now(), self._clock.monotonic(), conf.CLAIM_AHEAD
+        faults = []
         with self._changed:
             for claimed in runs:
-                if claimed.run.pk not in self._held:
-                    self._held.add(claimed.run.pk)
-                    # Nothing is claimed earlier than that; a longer wait only means that the clock was set back since.
+                try:
+                    # Nothing is claimed earlier; a longer wait only means that the clock was set back since.
                     wait = min(longest, (claimed.start_at - now).total_seconds())
-                    start = monotonic + wait if wait > 0 else DUE_ALREADY
-                    living = self._prepared(claimed)
-                    heapq.heappush(self._queue, (start, -claimed.job.priority, next(self._order), living))
+                    self._enqueue(claimed, monotonic + wait if wait > 0 else DUE_ALREADY)
+                except Exception as error:
+                    faults.append((claimed, faulty(claimed, error, self._clock)))
             self._changed.notify(len(runs))
+        for fault in faults:
+            self._done(*fault)
 
     def withdraw(self) -> list[Claimed]:
         """Take back every run that has not started."""
@@ -181,6 +183,12 @@ class ThreadExecutor:
             except RuntimeError:  # no more threads to be had: fewer workers claim less, nothing is lost
                 return
             self._threads.append(thread)
+
+    def _enqueue(self, claimed: Claimed, start: float) -> None:
+        if claimed.run.pk not in self._held:
+            living = self._prepared(claimed)  # first, since this may fail
+            self._held.add(claimed.run.pk)
+            heapq.heappush(self._queue, (start, -claimed.job.priority, next(self._order), living))
 
     def _prepared(self, claimed: Claimed) -> Living:
         """Return all that the start needs, made ahead of it."""

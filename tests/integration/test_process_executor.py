@@ -127,6 +127,12 @@ def test_the_context_is_whole_and_what_it_was_told_comes_back():
     assert outcome.state == {"cursor": 42}
 
 
+def test_a_state_too_deep_to_be_kept_is_no_failure(capfd):
+    outcome = run("go_deep", levels=600)
+    assert (outcome.status, outcome.state, outcome.error) == (Status.SUCCEEDED, None, "")
+    assert "The state of run 7 of 'job of go_deep' could not be kept" in capfd.readouterr().err
+
+
 def test_sys_exit_is_a_failure_with_its_text():
     outcome = run("exit")
     assert outcome.status == Status.FAILED

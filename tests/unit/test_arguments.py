@@ -33,6 +33,13 @@ def kind_of(value):
     return type(value).__name__
 
 
+def nested(levels):
+    value = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
 class Unshowable:
     def __repr__(self):
         raise ValueError("no")
@@ -138,7 +145,7 @@ def nested(levels, around=dict):
     return value
 
 
-@pytest.mark.parametrize("kwargs", [nested(31), nested(100), {"a": nested(30, list)}, {"a": [0], "b": [nested(29)]}])
+@pytest.mark.parametrize("kwargs", [nested(31), nested(600), {"a": nested(30, list)}, {"a": [0], "b": [nested(29)]}])
 def test_arguments_of_more_levels_than_every_database_takes_are_refused(kwargs):
     with pytest.raises(InvalidOption, match="more than 30 levels"):
         checked_kwargs(kwargs)
@@ -154,6 +161,10 @@ def test_arguments_that_contain_themselves_are_refused():
     endless["again"] = endless
     with pytest.raises(InvalidOption, match="JSON"):
         checked_kwargs(endless)
+
+
+def test_arguments_as_deep_as_every_database_keeps_them_are_taken():
+    assert checked_kwargs(nested(30)) == nested(30)
 
 
 @pytest.mark.parametrize("text", ["\\u0000", "a\\\\u0000", "\\\\\\u0000"])

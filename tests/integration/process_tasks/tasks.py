@@ -47,6 +47,12 @@ def use_context(context):
             context.scheduled_for.isoformat(), context.last_run_at.isoformat()]  # fmt: skip
 
 
+@register("go_deep", takes_context=True)
+def go_deep(context, levels):
+    for _ in range(levels):
+        context.state = {"a": context.state}
+
+
 @register("tell_fence", takes_context=True)
 def tell_fence(context):
     return context.lock_fence

@@ -114,6 +114,14 @@ class TestState:
         play.call(120)
         assert stored_state() == {}
 
+    def test_the_deepest_one_that_is_kept_comes_back_on_every_database(self, playing):
+        def task(context):
+            for _ in range(29):
+                context.state = {"a": context.state}
+
+        playing(task).call(60)
+        assert str(stored_state()).count("a") == 29
+
     @pytest.mark.parametrize("garbage", [[1], "text", 5])
     def test_a_state_that_is_no_dict_is_as_good_as_none_N2(self, playing, garbage):
         play = playing(lambda context: context.state.update(ok=1), columns={"state": garbage})

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import threading
+from copy import deepcopy
 
 import pytest
 
@@ -53,6 +54,30 @@ def test_a_worker_that_cannot_be_started_defers_the_run_to_the_next_tick_M1(star
     process.until_idle()
     run = RunLog.objects.get()
     assert (run.status, run.scheduled_for) == (Status.SUCCEEDED, at(60))
+
+
+def test_a_run_whose_start_cannot_be_prepared_fails_and_keeps_no_other_from_starting_N1(start):
+    """It ends, so that its job goes on, and what was claimed with it starts."""
+    process = start(workers=4)
+    executor = process.runner.executor
+    real = executor._context_for
+
+    def context_for(claimed):
+        return deepcopy(nested) if claimed.job.name == "bad" else real(claimed)
+
+    nested = {}
+    for _ in range(600):  # so deep a state was once kept
+        nested = {"a": nested}
+    executor._context_for = context_for
+    for name in ("before", "bad", "behind"):
+        make_job(name)
+    process.dispatch()
+    process.dispatch(at(60))
+    process.until_idle()
+    runs = dict(RunLog.objects.values_list("job__name", "status"))
+    assert runs == {"before": Status.SUCCEEDED, "bad": Status.FAILED, "behind": Status.SUCCEEDED}
+    assert "RecursionError" in RunLog.objects.get(job__name="bad").error
+    assert (executor.run_ids(), Job.objects.active().count()) == (set(), 0)
 
 
 def test_a_worker_that_was_killed_is_replaced_M1(start):

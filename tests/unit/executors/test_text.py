@@ -13,6 +13,13 @@ LIMIT = 1000
 RUN = run_context("digest", run_id=7)
 
 
+def nested(levels):
+    value = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
 class Unshowable:
     def __repr__(self):
         raise ValueError("no")
@@ -115,7 +122,17 @@ def test_an_error_whose_text_fails_is_still_named_P2():
 
 
 @pytest.mark.parametrize(
-    "value", [{"a": {1}}, {"a": float("nan")}, {"a": "x" * 70_000}, {"a": "\x00"}, {"a": "\udce9"}]
+    "value",
+    [
+        {"a": {1}},
+        {"a": float("nan")},
+        {"a": "x" * 70_000},
+        {"a": "\x00"},
+        {"a": "\udce9"},
+        nested(600),
+        {"a": ([nested(29)],)},
+    ],
+    ids=["no JSON", "NaN", "too large", "NUL", "surrogate", "too deep", "too deep inside"],
 )
 def test_a_state_no_database_keeps_is_dropped_with_a_warning_P1(value, caplog):
     assert storable("state", value, RUN) is None
@@ -123,6 +140,6 @@ def test_a_state_no_database_keeps_is_dropped_with_a_warning_P1(value, caplog):
     assert (caplog.records[0].job, caplog.records[0].run) == ("digest", 7)
 
 
-@pytest.mark.parametrize("value", [{}, {"cursor": 5, "seen": ["ü", "😀"]}])
+@pytest.mark.parametrize("value", [{}, {"cursor": 5, "seen": ["ü", "😀"]}, nested(30)], ids=["empty", "usual", "deep"])
 def test_a_good_state_is_kept(value):
     assert storable("state", value, RUN) == value

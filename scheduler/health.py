@@ -16,6 +16,7 @@ from scheduler.engine.base import Engine
 from scheduler.engine.dbtime import shared_now
 from scheduler.engine.overdue import overdue
 from scheduler.engine.tables import MUST_MIGRATE, awaits_migration
+from scheduler.engine.write import outside_transactions
 from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog
 from scheduler.runtime import local, startup
 
@@ -154,6 +155,7 @@ def _problems(jobs: dict[str, Any], here: dict[str, Any]) -> list[str]:
     return found
 
 
+@outside_transactions
 @never_cache
 def health(request: HttpRequest) -> JsonResponse:
     """200 when due work is being run (or the scheduler is disabled), else 503; details for staff and token holders."""
@@ -162,6 +164,7 @@ def health(request: HttpRequest) -> JsonResponse:
     return JsonResponse(body, status=200 if status.ok else 503)
 
 
+@outside_transactions
 @never_cache
 def live(request: HttpRequest) -> JsonResponse:
     """200 while this process answers; touches nothing else, so that a dead scheduler takes no web server down."""
@@ -177,6 +180,6 @@ def _may_see_details(request: HttpRequest) -> bool:
         return True
     try:
         user = getattr(request, "user", None)
-        return bool(user and user.is_active and user.is_staff)
+        return all(getattr(user, right, False) for right in ("is_active", "is_staff"))
     except DatabaseError:
         return False

@@ -30,6 +30,7 @@ from scheduler.admin.svg import sparkline
 from scheduler.admin.svg.sparkline import BARS
 from scheduler.engine.base import Engine
 from scheduler.engine.tables import awaits_migration
+from scheduler.engine.write import outside_transactions
 from scheduler.models import Job, RunLog
 from scheduler.models.fields import Unreadable
 from scheduler.schedules import Schedule
@@ -62,6 +63,7 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
         """What needs attention comes first."""
         return ["attention", "name"]
 
+    @outside_transactions
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list, or what to do when the tables are missing."""
         try:

@@ -1,10 +1,10 @@
-"""Write transactions, and the locks of rows within them."""
+"""Transactions: those that write, the locks of rows within them, and views that want none."""
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db import DataError, IntegrityError, OperationalError, connections, models, transaction
@@ -13,6 +13,7 @@ from scheduler.engine.isolation import read_committed
 from scheduler.models import Instance
 
 M = TypeVar("M", bound=models.Model)
+V = TypeVar("V", bound=Callable[..., Any])
 
 _one_writer = threading.RLock()
 LACKS_CHARACTERS = ((1366,), (3988,))
@@ -47,6 +48,17 @@ def write_transaction(using: str) -> Iterator[None]:
         with connections[using].cursor() as cursor:
             cursor.execute(TAKE_WRITE_LOCK)
         yield
+
+
+def outside_transactions(view: V) -> V:
+    """Mark a view that answers also when a database does not, or a statement fails.
+
+    With ATOMIC_REQUESTS Django would open a transaction before it, on each database that asks for one: there is no
+    answer when that fails, and after a failed statement PostgreSQL takes no other one.
+    """
+    for alias in connections:
+        transaction.non_atomic_requests(using=alias)(view)
+    return view
 
 
 def is_refusal(error: Exception) -> bool:

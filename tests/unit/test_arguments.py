@@ -33,13 +33,6 @@ def kind_of(value):
     return type(value).__name__
 
 
-def nested(levels):
-    value = {}
-    for _ in range(levels - 1):
-        value = {"a": value}
-    return value
-
-
 class Unshowable:
     def __repr__(self):
         raise ValueError("no")

@@ -1,6 +1,8 @@
 import pytest
+from django.core.handlers.base import BaseHandler
 from django.db import OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
+from django.urls import resolve
 from django.utils import translation
 from django.utils.translation import gettext
 
@@ -34,6 +36,13 @@ def test_without_its_tables_the_list_says_what_to_run(boss, monkeypatch):
     response = boss.get(page("job_changelist"))
     assert response.status_code == 503
     assert "python manage.py migrate scheduler" in text_of(response)
+
+
+def test_the_list_is_asked_for_in_no_transaction_which_its_first_error_would_break(monkeypatch):
+    """With ATOMIC_REQUESTS: PostgreSQL takes no statement after the one that failed, not even to draw a page."""
+    monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", True)
+    view = resolve(page("job_changelist")).func
+    assert BaseHandler().make_view_atomic(view) is view
 
 
 def test_a_database_that_is_busy_is_not_told_to_be_migrated(boss, monkeypatch):

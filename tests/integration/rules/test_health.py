@@ -1,9 +1,11 @@
 """N4: green means that due work is being run, wherever it is asked."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import OperationalError, connection
 
 from scheduler.engine import presence
 from scheduler.engine.base import Engine
@@ -142,6 +144,27 @@ class TestOnANodeThatOnlyServes:
         assert answer(rf)[0] == 200
 
 
+class TestUnderAtomicRequests:
+    """Django opens a transaction before each view; those for monitors answer also where that cannot be done."""
+
+    @pytest.fixture(autouse=True)
+    def is_away(self, settings, monkeypatch):
+        def fail(*_args: object, **_options: object) -> None:
+            raise OperationalError("the database is away")
+
+        settings.ROOT_URLCONF = "scheduler.urls"
+        monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", True)
+        monkeypatch.setattr(connection, "cursor", fail)
+
+    def test_the_process_is_alive_while_the_database_is_away(self, client):
+        response = client.get("/health/live/")
+        assert (response.status_code, response.json()) == (200, {"status": "alive"})
+
+    def test_a_database_that_is_away_is_a_status(self, client):
+        response = client.get("/health/")
+        assert (response.status_code, response.json()) == (503, {"status": "unavailable"})
+
+
 class TestWhoSeesWhy:
     """Everybody gets the word; reasons name jobs and hosts."""
 
@@ -166,6 +189,11 @@ class TestWhoSeesWhy:
         request = rf.get("/health/")
         request.user = User(is_staff=staff, is_active=active)
         assert ("problems" in json.loads(health(request).content)) is sees
+
+    def test_a_user_model_that_knows_no_staff_sees_the_word_only(self, rf):
+        request = rf.get("/health/")
+        request.user = SimpleNamespace(is_active=True)
+        assert set(json.loads(health(request).content)) == {"status"}
 
     def test_with_debug_everybody_sees_all(self, rf, settings):
         settings.DEBUG = True

@@ -9,10 +9,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from scheduler.admin.instants import counted_words, duration
-from scheduler.admin.look import RUN_TONES, STOPPED
+from scheduler.admin.look import RUN_TONES, is_going
 from scheduler.admin.svg import Band, Lane
+from scheduler.engine.tocome import bounds_of, slots_to_come
 from scheduler.models import Job, RunLog, Status
-from scheduler.models.fields import Unreadable
 
 DAY = timedelta(days=1)
 MOST_RUNS = 200
@@ -96,14 +96,22 @@ def _band(stretch: _Stretch) -> Band:
 
 
 def _future(job: Job, now: datetime) -> list[Band]:
-    if isinstance(job.schedule, Unreadable) or job.job_state in STOPPED:
+    if not is_going(job):
         return []
-    schedule = job.schedule.bind(anchor=job.anchor_at or now, timezone=settings.TIME_ZONE)
-    count = schedule.count_between(now, now + DAY, DENSE + 1)
-    if schedule.from_completion and job.schedule.period is not None:
-        count = min(DENSE + 1, int(DAY / job.schedule.period))
+    bounds = bounds_of(job)
+    begin, end = max(now, bounds.first or now), min(now + DAY, bounds.last or now + DAY)
+    count = _count(job, begin, end)
+    count = count if bounds.most is None else min(count, bounds.most)
     if count > DENSE:
         title = _("More than {count} starts: {words}").format(count=DENSE, words=job.schedule.describe(_))
-        return [Band(now, now + DAY, "sched-dense", title)]
-    slots = [at for at in schedule.upcoming(max(count, 1), now) if at <= now + DAY]
+        return [Band(begin, end, "sched-dense", title)]
+    slots = [at for at in slots_to_come(job, count + 1, now) if now <= at <= now + DAY]
     return [Band(at, at + INSTANT, "sched-calm", f"{at.astimezone(UTC):%H:%M} UTC", at) for at in slots]
+
+
+def _count(job: Job, begin: datetime, end: datetime) -> int:
+    """Return about how often the job starts between two instants; at most one more than are drawn one by one."""
+    if job.schedule.from_completion and job.schedule.period is not None:
+        return min(DENSE + 1, int((end - begin) / job.schedule.period))
+    schedule = job.schedule.bind(anchor=job.anchor_at or begin, timezone=settings.TIME_ZONE)
+    return int(schedule.count_between(begin, end, DENSE + 1))

@@ -19,6 +19,7 @@ from scheduler.admin.svg import calendar_map, duration_bars, histogram
 from scheduler.engine.explain import Explanation, explain_slot, parse_moment
 from scheduler.engine.moments import local
 from scheduler.engine.sync import definition
+from scheduler.engine.tocome import slots_to_come
 from scheduler.exceptions import InvalidOption
 from scheduler.models import Job, RunLog, Status
 from scheduler.models.fields import Unreadable
@@ -83,7 +84,8 @@ def _in_a_row(job: Job) -> str:
 def _upcoming(job: Job, now: datetime) -> Preview:
     if isinstance(job.schedule, Unreadable):
         return Preview(errors=[job.schedule.error])
-    return preview_of(job.schedule, now, anchor=job.anchor_at, count=NEXT)
+    slots = [] if isinstance(job.policy, Unreadable) else slots_to_come(job, NEXT, now)
+    return preview_of(job.schedule, now, anchor=job.anchor_at, slots=slots)
 
 
 def overrides_of(job: Job) -> list[Override]:

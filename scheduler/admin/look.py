@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from scheduler.models import UNPLANNED, Job, JobState, RunLog, Status
+from scheduler.models.fields import Unreadable
 
 TONES = {
     JobState.SCHEDULED: "calm",
@@ -55,6 +56,12 @@ RUN_ICONS: dict[str, str] = {
 }
 STOPPED = (JobState.PAUSED, JobState.BROKEN, JobState.DISABLED, JobState.FINISHED, JobState.ORPHANED, JobState.INVALID)
 STUCK, OVERDUE, FAILING = _("stuck"), _("overdue"), _("failing")
+
+
+def is_going(job: Job) -> bool:
+    """Return whether the schedule of a job starts it: it can be read, and nothing stops it."""
+    unreadable = isinstance(job.schedule, Unreadable) or isinstance(job.policy, Unreadable)
+    return not unreadable and job.job_state not in STOPPED
 
 
 def next_start(job: Job) -> datetime | None:

@@ -1,5 +1,6 @@
 """The preview of a schedule: words, the next slots, and what to mind."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -34,8 +35,10 @@ class Preview:
     errors: list[str] = field(default_factory=list)
 
 
-def preview_of(schedule: Schedule, now: datetime, *, anchor: datetime | None = None, count: int = NEXT) -> Preview:
-    """Return the preview; without an anchor, an interval counts from now."""
+def preview_of(
+    schedule: Schedule, now: datetime, *, anchor: datetime | None = None, slots: Sequence[datetime] | None = None
+) -> Preview:
+    """Return the preview: `slots`, or the next ones of the schedule. Without an anchor, an interval counts from now."""
     bound = schedule.bind(anchor=anchor or now, timezone=settings.TIME_ZONE)
     zone = bound.timezone or settings.TIME_ZONE
     return Preview(
@@ -44,7 +47,7 @@ def preview_of(schedule: Schedule, now: datetime, *, anchor: datetime | None = N
         zone=zone if schedule.is_calendar else "",
         slots=[
             Slot(instant(at, zone=zone), relative(at, now), bound.dst_note(at, _) or "")
-            for at in bound.upcoming(count, now)
+            for at in (bound.upcoming(NEXT, now) if slots is None else slots)
         ],
         notes=list(bound.notes(_)),
     )

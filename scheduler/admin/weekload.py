@@ -1,16 +1,17 @@
 """The load of the next seven days, and advice where many jobs share a minute."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
+from math import inf
 
 from django.conf import settings
 
-from scheduler.admin.look import STOPPED
+from scheduler.admin.look import is_going
+from scheduler.engine.tocome import Bounds, bounds_of
 from scheduler.models import Job
-from scheduler.models.fields import Unreadable
 from scheduler.schedules import Schedule
 
 WEEK, HOUR, MINUTE = timedelta(days=7), timedelta(hours=1), timedelta(minutes=1)
@@ -32,6 +33,11 @@ COLUMNS = (
     "next_start_at",
     "last_finished_at",
     "last_outcome_at",
+    "successes",
+    "failures",
+    "timeouts",
+    "losses",
+    "cancellations",
 )
 """What `load_of` reads of a job."""
 
@@ -57,29 +63,43 @@ def load_of(jobs: Iterable[Job], midnight: datetime, now: datetime) -> Load:
     """Return the load of seven days from `midnight`. Frequent jobs are spread evenly; the others slot by slot."""
     starts: dict[datetime, float] = defaultdict(float)
     sharing: dict[datetime, set[str]] = defaultdict(set)
-    weights: Counter[Schedule] = Counter()
-    for job in jobs:
-        if isinstance(job.schedule, Unreadable) or job.job_state in STOPPED:
-            continue
+    weights: Counter[tuple[Schedule, Bounds]] = Counter()
+    for job in filter(is_going, jobs):
         schedule = job.schedule.bind(anchor=job.anchor_at or midnight, timezone=settings.TIME_ZONE)
-        weights[schedule] += 1
-        for slot in _slots(schedule, midnight):
+        bounds = _bounds(job, now)
+        weights[schedule, bounds] += 1
+        for slot in bounds.within(_slots(schedule, midnight)):
             if now <= slot < now + timedelta(days=1) and not schedule.jitter:
                 sharing[slot.replace(second=0, microsecond=0)].add(job.name)
-    for schedule, weight in weights.items():
-        _add(starts, schedule, weight, midnight)
+    for (schedule, bounds), weight in weights.items():
+        for hour, count in _starts(schedule, bounds, midnight):
+            starts[hour] += count * weight
     return Load(dict(starts), _crowds(sharing))
 
 
-def _add(starts: dict[datetime, float], schedule: Schedule, weight: int, midnight: datetime) -> None:
+def _bounds(job: Job, now: datetime) -> Bounds:
+    """Return the bounds of a job; the runs that `max_runs` leaves it are yet to come."""
+    bounds = bounds_of(job)
+    return bounds if bounds.most is None else replace(bounds, first=max(now, bounds.first or now))
+
+
+def _starts(schedule: Schedule, bounds: Bounds, midnight: datetime) -> Iterator[tuple[datetime, float]]:
+    """Yield hours with how often a job starts in each."""
     slots = _slots(schedule, midnight)
     if slots:
-        for slot in slots:
-            starts[slot.replace(minute=0, second=0, microsecond=0)] += weight
+        for slot in bounds.within(slots):
+            yield _hour_of(slot), 1
         return
-    each = _per_hour(schedule, midnight)
-    for hour in range(24 * 7) if each else ():
-        starts[midnight + hour * HOUR] += each * weight
+    each, left = _per_hour(schedule, midnight), inf if bounds.most is None else bounds.most
+    hours = (midnight + hour * HOUR for hour in range(24 * 7))
+    spread = replace(bounds, first=bounds.first and _hour_of(bounds.first), most=None)
+    for hour in spread.within(hours) if each else ():
+        yield hour, min(each, left)
+        left = max(0, left - each)
+
+
+def _hour_of(at: datetime) -> datetime:
+    return at.replace(minute=0, second=0, microsecond=0)
 
 
 @lru_cache(maxsize=2048)

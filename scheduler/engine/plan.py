@@ -64,12 +64,12 @@ def replan(job: Job, now: datetime, *, since: datetime | None = None) -> None:
         # A pause that ends is no reason to forget the backoff, nor is the end of a job that this one waits for.
         goes_on = since is not None or isinstance(job.schedule, AfterJobs)
         waits_until = end_of_backoff(job) if goes_on else None
-        set_next(job, _first_slot(job, begin, included=included), not_before=waits_until)
+        set_next(job, first_slot(job, begin, included=included), not_before=waits_until)
 
 
 def plan_probe(job: Job, now: datetime, *, included: bool = False) -> None:
     """Plan the half-open run of a broken job: its first slot once `breaker_probe_after` is over, if it has one."""
-    slot = _first_slot(job, now, included=included) if policy_of(job).breaker_probe_after else None
+    slot = first_slot(job, now, included=included) if policy_of(job).breaker_probe_after else None
     set_next(job, slot, not_before=slots_begin(job, now))
 
 
@@ -83,7 +83,7 @@ def slots_begin(job: Job, now: datetime) -> datetime:
     return begin
 
 
-def _first_slot(job: Job, begin: datetime, *, included: bool) -> datetime | None:
+def first_slot(job: Job, begin: datetime, *, included: bool) -> datetime | None:
     """Return the first slot after `begin`, or at it where that is `included`, that was never claimed.
 
     None is before `starts_at`; one that lies alone may be older than `begin`.

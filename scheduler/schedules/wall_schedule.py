@@ -29,7 +29,8 @@ class WallSchedule(Schedule):
 
     def dst_note(self, slot: datetime, translate: Translate = str) -> str | None:
         """Such as "02:30 does not exist, runs at 03:00" or "02:30 occurs twice, runs once (first pass)"."""
-        return note_at(self._timeline(), naive_utc(slot), translate)
+        instant = naive_utc(slot)
+        return note_at(self._timeline(), instant, translate) if EARLIEST <= instant <= LATEST else None
 
     def notes_between(self, a: datetime, b: datetime, translate: Translate = str) -> list[tuple[datetime, str]]:
         """The first touched slot per change of the clock, with its `dst_note`."""

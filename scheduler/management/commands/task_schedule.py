@@ -9,6 +9,7 @@ from scheduler.engine.control import get_job, list_jobs
 from scheduler.engine.dbtime import shared_now
 from scheduler.engine.explain import explain_slot, parse_moment
 from scheduler.engine.plan import schedule_of
+from scheduler.engine.tocome import slots_to_come
 from scheduler.exceptions import ConfigurationError, InvalidOption
 from scheduler.health import SchedulerStatus, get_scheduler_status
 from scheduler.management.output import SchedulerCommand, moment, relative
@@ -121,12 +122,9 @@ def _upcoming(job: Job, count: int, now: datetime) -> list[tuple[datetime, str]]
     if job.next_slot is None:
         return []
     try:
-        schedule = schedule_of(job)
+        schedule, slots = schedule_of(job), slots_to_come(job, count, now)
     except ConfigurationError:
         return []
-    slots = [job.next_slot, *schedule.upcoming(count - 1, job.next_slot)]
-    if schedule.from_completion:
-        slots = slots[:1]
     return [(slot, schedule.dst_note(slot) or "") for slot in slots]
 
 

@@ -7,7 +7,7 @@ from scheduler.admin.instants import with_times
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import RunLog, Status
 from scheduler.schedules import Cron, Every
-from tests.factories import make_job
+from tests.factories import HOUR, T0, make_job
 from tests.integration.admin.pages import page, text_of
 
 NASTY = "<img src=x onerror=alert(1)></script><b>\"'\u202e"
@@ -30,6 +30,13 @@ def test_the_page_shows_policies_in_words(boss):
 def test_the_page_lists_the_next_ten_slots(boss):
     job = make_job(schedule=Cron("0 12 * * *"))
     assert boss.get(page("job_page", job.pk)).rendered_content.count("<li><time") == 10
+
+
+def test_the_page_lists_no_slot_that_will_not_come(boss, stop_clock):
+    stop_clock(T0)
+    job = make_job(schedule=Every(hours=1), ends_at=T0 + 2 * HOUR)
+    slots = boss.get(page("job_page", job.pk)).context["upcoming"].slots
+    assert [slot.at[-len("14:00:00 UTC</time>") :][:5] for slot in slots] == ["13:00", "14:00"]
 
 
 def test_a_slot_that_daylight_saving_touches_carries_a_note(boss, stop_clock):

@@ -2,10 +2,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from scheduler.admin.daylanes import future_lanes
 from scheduler.admin.weekload import load_of
 from scheduler.models import RunLog, Status
+from scheduler.models.fields import Unreadable
+from scheduler.policy.codec import from_options
 from scheduler.schedules import DailyAt, Every, Manual
-from tests.factories import T0, make_job
+from tests.factories import HOUR, T0, make_job
 from tests.integration.admin.pages import page, text_of
 
 MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC)
@@ -56,6 +59,63 @@ def test_the_next_day_shows_each_slot_and_a_band_where_there_are_many(boss):
     assert 'aria-label="The next 24 hours: 2 of 3 jobs are due"' in body
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("schedule", "options", "hours"),
+    [
+        (Every(hours=6), {"ends_at": T0 + 13 * HOUR}, [6, 12]),
+        (Every(hours=6), {"max_runs": 1}, [6]),
+        (Every(hours=6), {"starts_at": T0 + 10 * HOUR}, [12, 18, 24]),
+        (Every(hours=6, from_completion=True), {}, [6]),
+        (Every(minutes=1), {"max_runs": 2}, [1 / 60, 2 / 60]),
+    ],
+    ids=["an end", "one run", "a beginning", "from completion", "two runs"],
+)
+def test_the_next_day_shows_no_slot_that_will_not_come(schedule, options, hours):
+    job = make_job("job", schedule, **options)
+    (lane,) = future_lanes([job], T0, "admin")
+    assert [(band.start - T0) / HOUR for band in lane.bands] == pytest.approx(hours)
+
+
+@pytest.mark.django_db
+def test_a_band_ends_where_the_job_ends():
+    (lane,) = future_lanes([make_job("job", Every(minutes=1), ends_at=T0 + 5 * HOUR)], T0, "admin")
+    assert [(band.start, band.end) for band in lane.bands] == [(T0, T0 + 5 * HOUR)]
+
+
+@pytest.mark.django_db
+def test_a_job_whose_policies_cannot_be_read_has_an_empty_lane_and_no_load_even_while_it_runs():
+    job = make_job("job", Every(hours=1), columns={"active_runs": 1})
+    job.policy = Unreadable("[]", "no policies")
+    assert future_lanes([job], T0, "admin")[0].bands == []
+    assert load_of([job], MIDNIGHT, T0).starts == {}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "options", "starts"),
+    [
+        (Every(hours=6), {"ends_at": T0 + 13 * HOUR}, {0: 1, 6: 1, 12: 1, 18: 1, 24: 1}),
+        (Every(hours=6), {"max_runs": 1}, {12: 1}),
+        (Every(hours=6), {"starts_at": MIDNIGHT + 161 * HOUR}, {162: 1}),
+        (Every(minutes=6), {"max_runs": 15}, {12: 10, 13: 5}),
+        (Every(minutes=6), {"starts_at": MIDNIGHT + 165.5 * HOUR}, {165: 10, 166: 10, 167: 10}),
+        (Every(minutes=6), {"ends_at": MIDNIGHT}, {0: 10}),
+    ],
+    ids=["an end", "one run", "a beginning", "some runs, spread", "a beginning, spread", "an end, spread"],
+)
+def test_the_load_counts_no_start_that_will_not_come(schedule, options, starts):
+    job = make_job_like(schedule, policy=from_options(options))
+    load = load_of([job], MIDNIGHT, T0).starts
+    found = {(at - MIDNIGHT) / HOUR: count for at, count in load.items() if count}
+    assert found == pytest.approx(starts, abs=0.1)
+
+
+def test_jobs_that_have_ended_crowd_nobody():
+    over = from_options({"ends_at": T0})
+    jobs = [make_job_like(DailyAt(hour=2), name=f"backup {n}", policy=over) for n in range(5)]
+    assert load_of(jobs, MIDNIGHT, T0).crowds == []
+
+
 def test_the_load_counts_the_starts_of_each_hour():
     jobs = [make_job_like(DailyAt(hour=3)), make_job_like(DailyAt(hour=3, minute=30)), make_job_like(Every(minutes=6))]
     load = load_of(jobs, MIDNIGHT, T0)
@@ -81,7 +141,7 @@ def test_the_overview_gives_advice(boss):
     assert "Spread them" in text_of(boss.get(page("job_overview")))
 
 
-def make_job_like(schedule, name="job"):
+def make_job_like(schedule, name="job", **columns):
     from scheduler.models import Job
 
-    return Job(name=name, task="task", schedule=schedule, anchor_at=MIDNIGHT)
+    return Job(name=name, task="task", schedule=schedule, anchor_at=MIDNIGHT, **columns)

@@ -9,11 +9,12 @@ from django.core.management import CommandError, call_command
 
 from scheduler import Postpone
 from scheduler.health import get_scheduler_status
-from scheduler.management.commands import run_scheduler, run_task
+from scheduler.management.commands import run_scheduler, run_task, task_schedule
 from scheduler.management.output import span
 from scheduler.models import Job, RunLog, Status
 from scheduler.registry import register, registry
 from scheduler.runtime.stoprequest import StopRequest
+from scheduler.schedules import Every
 from tests.factories import T0, at, make_engine, make_job, run_at
 from tests.integration.conftest import OnlyFile, on_file
 
@@ -104,6 +105,18 @@ class TestOptionsOutOfRange:
     )
     def test_they_are_refused_with_the_range(self, arguments, said):
         assert refusal(*arguments) == said
+
+
+@pytest.mark.django_db
+def test_no_slot_is_told_that_will_not_come(monkeypatch):
+    monkeypatch.setattr(task_schedule, "shared_now", lambda _: T0)
+    make_job("ends", Every(hours=1), ends_at=at(hours=2))
+    make_job("twice", Every(hours=3), max_runs=2)
+    make_job("stopped", Every(hours=3), columns={"next_run_at": None, "next_start_at": None, "enabled": False})
+    slots = json.loads(command("task_schedule", "--next", "9", "--json"))
+    assert [(slot["job"], slot["scheduled_for"][11:13]) for slot in slots] == [
+        ("ends", "13"), ("ends", "14"), ("twice", "15"), ("twice", "18"),
+    ]  # fmt: skip
 
 
 @pytest.mark.django_db

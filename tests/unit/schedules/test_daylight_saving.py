@@ -183,3 +183,9 @@ def test_the_notes_of_a_year_name_both_changes():
 def test_a_time_the_changes_do_not_touch_has_no_notes():
     assert DailyAt(12, timezone="Europe/Berlin").notes_between(utc("2026-01-01"), utc("2036-01-01")) == []
     assert Every(hours=1).notes_between(utc("2026-01-01"), utc("2027-01-01")) == []
+
+
+@pytest.mark.parametrize("timezone", ["UTC", "Pacific/Auckland", "America/Los_Angeles"])
+@pytest.mark.parametrize("end", ["0001-01-01T00:00", "9999-12-31T23:59:59.999999"])
+def test_the_ends_of_time_are_touched_by_no_change(end, timezone):
+    assert DailyAt(3, timezone=timezone).dst_note(utc(end)) is None

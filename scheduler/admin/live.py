@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db.models import Count, Max, Sum
 from django.http import HttpRequest, HttpResponse
+from django.utils.http import parse_etags
 from django.utils.translation import get_language
 
 from scheduler.clock import SYSTEM_CLOCK
@@ -28,8 +29,10 @@ def stamp(request: HttpRequest, *parts: Any) -> str:
 
 
 def not_modified(request: HttpRequest, stamp: str) -> bool:
-    """Whether the live refresh already shows this."""
-    return request.method == "GET" and HEADER in request.headers and request.headers.get("If-None-Match") == stamp
+    """Whether the live refresh already shows this, by RFC 9110, 13.1.2: a page that was compressed on its way has a
+    weak tag."""
+    known = [tag.removeprefix("W/") for tag in parse_etags(request.headers.get("If-None-Match", ""))]
+    return request.method == "GET" and HEADER in request.headers and stamp in known
 
 
 def with_stamp(response: HttpResponse, stamp: str) -> HttpResponse:

@@ -41,6 +41,21 @@ def test_a_page_without_news_is_answered_with_304_and_no_body(boss, address):
     assert len(queries) <= 7
 
 
+@pytest.mark.parametrize("known", ["W/{}", '"other", W/{}', "{}, W/{}"])
+def test_a_page_that_was_compressed_on_its_way_is_known_by_its_weak_tag(boss, address, known):
+    etag = ask(boss, address).headers["ETag"]
+    assert ask(boss, address, known.format(etag, etag)).status_code == 304
+    assert ask(boss, address, 'W/"other"').status_code == 200
+
+
+def test_behind_gzip_a_page_without_news_is_answered_with_304(boss, address, settings):
+    settings.MIDDLEWARE = ["django.middleware.gzip.GZipMiddleware", *settings.MIDDLEWARE]
+    asks = {"X-Scheduler-Live": "1", "Accept-Encoding": "gzip"}
+    etag = boss.get(address, headers=asks).headers["ETag"]
+    assert etag.startswith("W/")
+    assert boss.get(address, headers=asks | {"If-None-Match": etag}).status_code == 304
+
+
 def test_a_person_who_reloads_always_gets_the_page(boss, address):
     etag = ask(boss, address).headers["ETag"]
     assert boss.get(address, headers={"If-None-Match": etag}).status_code == 200

@@ -120,7 +120,9 @@ class JobEditorMixin(_ModelAdmin):
         obj.pk, obj._state.adding, obj._state.db = job.pk, False, job._state.db
 
     def response_post_save_add(self, request: HttpRequest, obj: Job) -> HttpResponseRedirect:
-        """Show the new job."""
+        """Show the new job, to who may look at it."""
+        if not self.has_view_permission(request):
+            return super().response_post_save_add(request, obj)
         return HttpResponseRedirect(self._job_url(obj.pk))
 
     def response_post_save_change(self, request: HttpRequest, obj: Job) -> HttpResponseRedirect:

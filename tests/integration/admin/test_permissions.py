@@ -8,6 +8,7 @@ from scheduler.models import Job, RunLog, Status
 from tests.factories import make_job
 from tests.integration.admin.conftest import client_of
 from tests.integration.admin.pages import page, text_of
+from tests.integration.admin.test_editor import REST
 
 pytestmark = pytest.mark.usefixtures("task")
 WRITES = ["job_run", "job_pause", "job_resume", "job_reset", "job_follow_code", "job_clear"]
@@ -49,6 +50,14 @@ def test_a_viewer_sees_every_page_and_no_button(viewer, job):
 def test_the_editor_sends_a_viewer_to_the_page_of_the_job(viewer, job):
     response = viewer.get(page("job_change", job.pk))
     assert response.url == page("job_page", job.pk)
+
+
+def test_who_may_only_add_jobs_is_led_to_a_page_that_they_may_see(db):
+    user = User.objects.create_user("adder", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename="add_job"))
+    sent = {**REST, "name": "new", "kind": "manual"}
+    assert client_of(user).post(page("job_add"), sent, follow=True).status_code == 200
+    assert Job.objects.filter(name="new").exists()
 
 
 @pytest.mark.parametrize("number", ["abc", "²", "4711", "9" * 5000])

@@ -17,6 +17,8 @@ from scheduler.policy.base import differences
 from scheduler.policy.codec import read_option
 
 PREFIX = "policy_"
+LONGEST = 10_000
+"""Characters of an option: more than anybody writes, so that what the code says can be saved untouched."""
 YES_OR_NO = {"True": _("yes"), "False": _("no")}
 
 
@@ -35,7 +37,7 @@ def _field(option: Option) -> forms.Field:
         label=option.label,
         help_text=format_lazy("{} {}", option.help, empty) if option.help else empty,
         required=False,
-        max_length=500,
+        max_length=LONGEST,
         widget=forms.TextInput(attrs={"inputmode": "numeric"} if kind is int and not optional else {}),
     )
 

@@ -58,8 +58,12 @@ def text_of(value: Any) -> str:
         case Steps():
             return ", ".join(format_duration(step) for step in value.steps)
         case Exponential():
-            return f"{format_duration(value.base)} x{value.factor:g} up to {format_duration(value.cap)}"
+            return f"{format_duration(value.base)} x{_plain(value.factor)} up to {format_duration(value.cap)}"
     return str(value)
+
+
+def _plain(number: float) -> str:
+    return str(number).removesuffix(".0")
 
 
 def value_of(name: str, text: str, now: datetime) -> Any:

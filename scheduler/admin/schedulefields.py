@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models.fields import Unreadable
-from scheduler.schedules import Schedule, parse_text
+from scheduler.schedules import Schedule, format_duration, parse
 
 OFF, OTHER = "off", ""
 KINDS = [
@@ -121,7 +121,7 @@ def schedule_data(data: dict[str, Any]) -> Any:
     """Return what `parse` reads, of the fields of the chosen kind; raises InvalidSchedule."""
     kind = data.get("kind", "")
     if kind == "text":
-        return parse_text(data.get("text", ""))
+        return parse(data.get("text", ""))
     if kind not in _BUILDERS:
         raise InvalidSchedule(_("Choose a kind."), field="type")
     found: dict[str, Any] = {"type": kind} | _BUILDERS[kind](data)
@@ -194,7 +194,7 @@ def initial_of(schedule: Schedule | Unreadable) -> dict[str, Any]:
     if "anchor" in data:
         return found
     found |= {"kind": kind, "timezone": data.pop("timezone", ""), "from_completion": data.get("from_completion", False)}
-    found["jitter"] = f"{data['jitter']}s" if data.get("jitter") else ""
+    found["jitter"] = format_duration(schedule.jitter) if schedule.jitter else ""
     if "hour" in data:
         clock = [data["hour"], data["minute"], *([data["second"]] if data.get("second") else [])]
         found["time"] = ":".join(f"{part:02}" for part in clock)

@@ -64,5 +64,5 @@ def _parsed(value: Schedule | Mapping[str, Any] | str | timedelta) -> Schedule:
 def _decoded(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidSchedule(f"the schedule is not valid JSON: {error}.") from None

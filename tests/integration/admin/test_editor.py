@@ -28,6 +28,8 @@ KINDS = [
     ({"kind": "after_jobs", "jobs": "extract, load", "jobs_on": "finish"}, AfterJobs("extract", "load", on="finish")),
     ({"kind": "manual"}, Manual()),
     ({"kind": "text", "text": "daily at 04:00"}, DailyAt(hour=4)),
+    ({"kind": "text", "text": ' {"type": "daily", "hour": 4}'}, DailyAt(hour=4)),
+    ({"kind": "daily", "time": "04:00", "jitter": "50us"}, DailyAt(hour=4, jitter=0.000_05)),
 ]
 
 
@@ -61,6 +63,9 @@ def test_the_form_shows_a_schedule_so_that_saving_it_again_changes_nothing(boss,
         ({"kind": "cron", "expression": "* " * 5000}, "expression", ""),
         ({"kind": "text", "text": "every now and then"}, "text", ""),
         ({"kind": "text", "text": ""}, "text", ""),
+        ({"kind": "text", "text": '{"type": "daily"'}, "text", "not valid JSON"),
+        ({"kind": "text", "text": '{"type": ' + "[" * 1980}, "text", "not valid JSON"),
+        ({"kind": "text", "text": '{"type": "hourly"}'}, "text", "hourly"),
         ({"kind": "every", "interval_preset": ""}, "interval", "1h30m"),
         ({"kind": "every", "interval_preset": "", "interval": "0.1s"}, "interval", "shortest"),
         ({"kind": "daily", "time": "3 o'clock"}, "time", "03:00"),

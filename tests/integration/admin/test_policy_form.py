@@ -23,6 +23,8 @@ WRITTEN = [
     ({"grace": "1h30m", "catch_up_window": "2 days"}, {"grace": 5400, "catch_up_window": 172_800}),
     ({"retries": " 2 ", "backoff": "30s, 5m"}, {"retries": 2, "backoff": [30, 300]}),
     ({"backoff": "1m x2 up to 1h"}, {"backoff": {"base": 60, "factor": 2, "cap": 3600}}),
+    ({"backoff": "1s x1.23456789 up to 1h"}, {"backoff": {"base": 1, "factor": 1.234_567_89, "cap": 3600}}),
+    ({"backoff": ", ".join(["1h30m"] * 120)}, {"backoff": [5400] * 120}),
     ({"backoff": "none"}, {"backoff": None}),
     ({"breaker_threshold": "never"}, {"breaker_threshold": None}),
     ({"breaker_threshold": "1", "breaker_probe_after": "5m"}, {"breaker_threshold": 1, "breaker_probe_after": 300}),

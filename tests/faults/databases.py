@@ -31,6 +31,7 @@ NEWEST_SLOT = """SELECT max(r.scheduled_for) AS slot FROM scheduler_runlog r JOI
  WHERE j.name = %s AND r.attempt = 1"""
 SET_BACK = """UPDATE scheduler_job SET next_run_at = %s, next_start_at = %s, last_slot = NULL, version = version + 1
  WHERE name = %s AND active_runs = 0 AND next_start_at IS NOT NULL"""
+BALLAST = "faults_ballast"
 INSTANTS = {"slot", "due_at", "started_at", "finished_at", "coalesced_from", "anchor_at", "next_run_at"}
 INSTANTS |= {"next_start_at", "orphaned_at", "broken_at"}
 BACK_AGAIN = 30.0
@@ -150,6 +151,19 @@ class Sqlite(Database):
 
     def drop(self) -> None:
         self._folder.cleanup()
+
+    def clear(self) -> None:
+        """Make the file what it was after `migrate`: its journal mode and its free pages are part of it, too."""
+        self.query("PRAGMA journal_mode=DELETE")
+        self.query(f"DROP TABLE IF EXISTS {BALLAST}")
+        super().clear()
+        self.query("VACUUM")
+
+    def fill(self, size: int) -> None:
+        """Make the file at least so large, with nothing that could be written over: so it can only grow."""
+        lacking = size - self.path.stat().st_size
+        self.query(f"CREATE TABLE IF NOT EXISTS {BALLAST} (content BLOB)")
+        self.query(f"INSERT INTO {BALLAST} VALUES (zeroblob(?))", max(0, lacking))
 
     def hold_lock(self, seconds: float) -> None:
         with closing(self.connect()) as connection:

@@ -33,6 +33,7 @@ def judge(world: "World") -> None:
     _counters_equal_rows(world)
     _journal_agrees(world)
     _everything_due_is_decided(world, world.clock.now())
+    _no_success_is_left_without_its_dependents(world)
 
 
 def _nothing_lives(world: "World") -> None:
@@ -104,3 +105,24 @@ def _everything_due_is_decided(world: "World", now: datetime) -> None:
 
 def _is_overdue(job: JobRow, now: datetime) -> bool:
     return job.next_start_at is not None and job.next_start_at <= now
+
+
+def _no_success_is_left_without_its_dependents(world: "World") -> None:
+    """A job has run for the successes of all its parents since its last slot (I16, the other half of it)."""
+    if world.watcher.clock_went_back or world.watcher.pruned:
+        return
+    paused = read_pauses(world.clock.now())
+    for job in Job.objects.all():
+        spec, row = world.specs[job.name], world.watcher.jobs[job.pk]
+        if not spec.parents or spec.on != "success" or row.is_stopped or paused & {"", job.group}:
+            continue
+        since = max(filter(None, (job.last_slot, job.anchor_at)), default=None)
+        ends = [_last_success(world, name) for name in spec.parents]
+        if all(end and (since is None or end > since) for end in ends):
+            raise Violation(f"I16: {job.name} has not run for {ends} of {spec.parents}, its last slot is {since}")
+
+
+def _last_success(world: "World", name: str) -> datetime | None:
+    ids = {pk for pk, job in world.watcher.jobs.items() if job.name == name}
+    runs = [run for run in world.watcher.runs.values() if run.job_id in ids and run.status == Status.SUCCEEDED]
+    return max((run.finished_at for run in runs if run.finished_at), default=None)

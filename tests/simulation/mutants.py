@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-from scheduler.engine import claim, decide, finish, limits, plan, settle
+from scheduler.engine import claim, decide, finish, limits, plan, rescue, settle
 from scheduler.engine.outcome import Settled
-from scheduler.models import Job, RunLog
+from scheduler.models import Instance, Job, RunLog
 from scheduler.policy import misfire
 from tests.simulation import node
 
@@ -76,6 +76,15 @@ def no_coalescing() -> AbstractContextManager[Any]:
 def no_rescue() -> AbstractContextManager[Any]:
     """Nobody closes the runs of the dead."""
     return mock.patch.object(node, "rescue", return_value=Settled())
+
+
+def no_look_at_heartbeats() -> AbstractContextManager[Any]:
+    """Whoever rescues takes every other process for dead."""
+
+    def all_others(engine: Any, *_: Any) -> list[Instance]:
+        return list(Instance.objects.exclude(pk=engine.instance_id))
+
+    return mock.patch.object(rescue, "dead_instances", all_others)
 
 
 @contextmanager
@@ -148,6 +157,11 @@ def no_count_of_attempts() -> AbstractContextManager[Any]:
     return mock.patch.object(RunLog, "of", lambda job, **columns: of(job, **columns | {"failed_attempts": 0}))
 
 
+def no_waking_of_dependents() -> AbstractContextManager[Any]:
+    """The end of a parent wakes nobody."""
+    return mock.patch.object(finish, "wake_dependents", return_value=0)
+
+
 MUTANTS: dict[Mutant, dict[str, float]] = {
     no_unique_slots: {"clock_back": 5, "dispatch": 60, "pass_time": 40},
     no_token_check: {},
@@ -155,6 +169,7 @@ MUTANTS: dict[Mutant, dict[str, float]] = {
     no_version_in_finish: {},
     no_coalescing: {},
     no_rescue: {},
+    no_look_at_heartbeats: {},
     no_overlap_guard: {},
     no_last_slot_guard: {"edit": 12, "add": 4, "dispatch": 50},
     no_cap_on_lost_attempts: {"start": 60, "boot": 12, "pass_time": 40, "end": 2},
@@ -164,5 +179,6 @@ MUTANTS: dict[Mutant, dict[str, float]] = {
     no_end_of_pauses: {},
     no_giving_back: {"stop": 5, "boot": 8},
     no_adoption: {"claim_in_doubt": 5},
+    no_waking_of_dependents: {"add": 4},
 }
 """Every mutant, and what has to happen more often than usual for it to matter soon."""

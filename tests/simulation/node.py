@@ -57,6 +57,8 @@ class Node:
         self.now = world.clock.now()
         """The instant that the step under way was told; older than the clock when the process froze in it."""
         self._renewed = 0.0
+        self.beat_at = self.now
+        """The last heartbeat that the database has of it."""
         self._steps = StepWatch(world.clock)
         self._work: Iterator[str] | None = None
 
@@ -101,6 +103,7 @@ class Node:
     def _join(self) -> Iterator[str]:
         self.now, renewed = self.world.clock.now(), self.world.clock.monotonic()
         join(self.engine, self.process, self.now, started_by="simulation")
+        self.beat_at = self.now
         yield "join"
         sync(self.engine, self.now)
         yield "sync"
@@ -205,6 +208,7 @@ class Node:
             return
         self.now = self.world.clock.now()
         if renew(self.engine, self.now, ticked_at=None):
+            self.beat_at = self.now
             self._renewed = self.world.clock.monotonic()
             self.engine.foreign_tasks.clear()
             return

@@ -4,6 +4,7 @@ from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from scheduler.conf import conf
 from scheduler.models import Status, Trigger
 from tests.simulation.dependents import dependents_follow_their_parents, dependents_wait_out_their_backoff
 from tests.simulation.draw import GROUPS
@@ -268,6 +269,20 @@ def rescue_leaves_nothing(watcher: "Watcher", change: "Change") -> None:
             raise Violation(f"I7: runs {left} belong to nobody after a rescue")
 
 
+def only_the_dead_are_rescued(watcher: "Watcher", change: "Change") -> None:
+    """A rescue closes no run of a process that is there and has renewed its heartbeat within the ttl (I7)."""
+    if change.event.name != "rescue" or watcher.clock_went_back:
+        return
+    alive = {
+        node.engine.instance_id.hex
+        for node in watcher.world.nodes
+        if node.exists and (change.event.now - node.beat_at).total_seconds() < conf.INSTANCE_TTL_SECONDS
+    }
+    for run in change.ended:
+        if run.instance_id in alive:
+            raise Violation(f"I7: run {run.pk} was closed as {run.status}, and its process is alive")
+
+
 def a_stop_gives_back_what_did_not_start(watcher: "Watcher", change: "Change") -> None:
     """A process that stops loses no run but those that it had begun; one whose claim is in doubt may not know them."""
     node = change.event.node
@@ -301,6 +316,7 @@ RULES = (
     dependents_follow_their_parents,
     dependents_wait_out_their_backoff,
     rescue_leaves_nothing,
+    only_the_dead_are_rescued,
     a_stop_gives_back_what_did_not_start,
     nothing_is_set_aside,
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tests.faults.databases import KINDS, Database, answers, fresh
 from tests.faults.evidence import JobRow, Line, Row
-from tests.faults.faults import catalogue, deal
+from tests.faults.faults import chosen, deal
 from tests.faults.rounds import RUNNERS, Outcome, run_round
 from tests.faults.servers import can_be_private, private_server
 from tests.faults.timing import mono
@@ -26,27 +26,35 @@ class Tally:
 
     rounds: int = 0
     violations: list[str] = field(default_factory=list)
-    faults: Counter[str] = field(default_factory=Counter)
+    dealt: Counter[str] = field(default_factory=Counter)
+    """In how many rounds each fault was to strike."""
+    struck: Counter[str] = field(default_factory=Counter)
+    """In how many it did."""
     runs: int = 0
     slowest: float = 0.0
 
-    def add(self, seed: str, outcome: Outcome) -> None:
+    def add(self, seed: str, names: list[str], outcome: Outcome) -> None:
         """Count one round."""
         self.rounds += 1
+        self.dealt.update(names)
+        self.struck.update(name for name in names if outcome.used[name])
         self.violations += [f"--seed {seed}: {violation}" for violation in outcome.violations]
-        self.faults += outcome.used
         self.runs += sum(line.event == "start" for line in outcome.evidence.lines)
         self.slowest = max(self.slowest, outcome.recovered)
+
+    @property
+    def harmless(self) -> list[str]:
+        """The faults that were dealt and never struck: what would break under them has not been tried."""
+        return sorted(self.dealt.keys() - (+self.struck).keys())
 
 
 def play(database: Database, seed: str, number: int, options: argparse.Namespace) -> tuple[list[str], Outcome]:
     """Play one round of a seed: the seed decides on the faults, their victims and their times."""
     names = deal(database, seed, number, options.faults)
-    table = catalogue(database)
     outcome = run_round(
         database,
         f"{seed}:{number}",
-        [table[name] for name in names],
+        chosen(database, names),
         mutant=options.mutant,
         apart=number % 5 == 0,
         poison="poison" in names,
@@ -58,9 +66,10 @@ def play(database: Database, seed: str, number: int, options: argparse.Namespace
 def report(kind: str, seed: str, names: list[str], outcome: Outcome, seconds: float) -> None:
     """Print one line for a round, and the evidence when something is wrong."""
     starts = sum(line.event == "start" for line in outcome.evidence.lines)
+    told = " + ".join(name if outcome.used[name] else f"{name} (did not strike)" for name in names)
     verdict = f"VIOLATIONS {len(outcome.violations)}" if outcome.violations else "ok"
     print(
-        f"{kind} --seed {seed}: {' + '.join(names)}: {starts} runs, warm {outcome.warm:.1f} s,"
+        f"{kind} --seed {seed}: {told}: {starts} runs, warm {outcome.warm:.1f} s,"
         f" again after {outcome.recovered:.1f} s, {seconds:.0f} s: {verdict}",
         flush=True,
     )
@@ -101,16 +110,17 @@ def run(kind: str, options: argparse.Namespace) -> Tally | None:
             began = mono()
             names, outcome = play(database, seed, number, options)
             report(kind, f"{seed}:{number}", names, outcome, mono() - began)
-            tally.add(f"{seed}:{number}", outcome)
+            tally.add(f"{seed}:{number}", names, outcome)
     return tally
 
 
 def summary(kind: str, seed: str, tally: Tally) -> str:
     """Return the result of one database in one line, and what was violated once more: much may stand in between."""
-    faults = ", ".join(f"{name} {count}" for name, count in sorted(tally.faults.items()))
+    faults = ", ".join(f"{name} {tally.struck[name]}/{count}" for name, count in sorted(tally.dealt.items()))
     return (
         f"{kind}, seed {seed}: {tally.rounds} rounds, {tally.runs} runs, violations {len(tally.violations)}; all work"
-        f" went on within {tally.slowest:.1f} s of the last fault; faults: {faults}"
+        f" went on within {tally.slowest:.1f} s of the last fault; faults that struck, of those dealt: {faults}"
+        + (f"\n    {kind}: never struck: {', '.join(tally.harmless)}" if tally.harmless else "")
         + "".join(f"\n    {kind} {violation}" for violation in tally.violations[:SHOWN])
     )
 
@@ -129,7 +139,7 @@ def all_side_by_side() -> int:
 
 
 def main() -> int:
-    """Return 1 when any promise was broken."""
+    """Return 1 when any promise was broken, or a fault that was dealt has never struck."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--database", choices=[*KINDS, "all"], default="sqlite", help="all: side by side")
     parser.add_argument("--rounds", type=int, default=3)
@@ -146,7 +156,7 @@ def main() -> int:
     tally = run(options.database, options)
     if tally is not None:
         print(summary(options.database, options.seed, tally), flush=True)
-    return int(tally is not None and bool(tally.violations))
+    return int(tally is not None and bool(tally.violations or tally.harmless))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ NEWEST_SLOT = """SELECT max(r.scheduled_for) AS slot FROM scheduler_runlog r JOI
  WHERE j.name = %s AND r.attempt = 1"""
 SET_BACK = """UPDATE scheduler_job SET next_run_at = %s, next_start_at = %s, last_slot = NULL, version = version + 1
  WHERE name = %s AND active_runs = 0 AND next_start_at IS NOT NULL"""
+LEFT_OPEN = "left open%"
 BALLAST = "faults_ballast"
 INSTANTS = {"slot", "due_at", "started_at", "finished_at", "coalesced_from", "anchor_at", "next_run_at"}
 INSTANTS |= {"next_start_at", "orphaned_at", "broken_at"}
@@ -75,8 +76,8 @@ class Database:
         """End every session on the database but ours; returns how many."""
         return 0
 
-    def hold_lock(self, seconds: float) -> None:
-        """Keep everybody from writing for so long."""
+    def hold_lock(self, seconds: float) -> float:
+        """Keep everybody from writing for so long; return for how long it was."""
         raise NotImplementedError
 
     def is_away(self, error: Exception) -> bool:
@@ -91,6 +92,17 @@ class Database:
                 return _fetched(connection.cursor(), sql, *parameters)
 
         return self._retried(query)
+
+    def change(self, sql: str, *parameters: Any) -> int:
+        """Return how many rows a statement changed."""
+
+        def change() -> int:
+            with closing(self.connect()) as connection:
+                cursor = connection.cursor()
+                cursor.execute(sql, parameters)
+                return int(cursor.rowcount)
+
+        return self._retried(change)
 
     def _retried(self, read: Callable[[], T]) -> T:
         until = mono() + BACK_AGAIN
@@ -108,12 +120,21 @@ class Database:
             self.query(f"DELETE FROM {table}")
 
     def set_plan_back(self, name: str) -> bool:
-        """Plan a job for its newest slot once more, as an old backup would; return whether it has had one."""
+        """Plan a job for its newest slot once more, as an old backup would; return whether it was."""
         (newest,) = self.query(NEWEST_SLOT.replace("%s", self.place), name)
         if newest["slot"] is None:
             return False
-        self.query(SET_BACK.replace("%s", self.place), newest["slot"], newest["slot"], name)
-        return True
+        return bool(self.change(SET_BACK.replace("%s", self.place), newest["slot"], newest["slot"], name))
+
+    def instances_of(self, pid: int) -> set[str]:
+        """Return the instances that a process is in the database; one that is clean has at most one."""
+        rows = self.query(f"SELECT id FROM scheduler_instance WHERE pid = {self.place}", pid)
+        return {_hex(row["id"]) for row in rows}
+
+    def left_open(self) -> list[str]:
+        """Return what tasks wrote in transactions that they left open."""
+        rows = self.query(f"SELECT name FROM scheduler_group WHERE name LIKE {self.place}", LEFT_OPEN)
+        return [row["name"] for row in rows]
 
     def sample(self) -> Sample:
         """Read jobs, ledger and instances as they were at one moment."""
@@ -165,11 +186,12 @@ class Sqlite(Database):
         self.query(f"CREATE TABLE IF NOT EXISTS {BALLAST} (content BLOB)")
         self.query(f"INSERT INTO {BALLAST} VALUES (zeroblob(?))", max(0, lacking))
 
-    def hold_lock(self, seconds: float) -> None:
+    def hold_lock(self, seconds: float) -> float:
         with closing(self.connect()) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            pause(seconds)
+            held = _paused(seconds)
             connection.execute("ROLLBACK")
+        return held
 
 
 class Postgresql(Database):
@@ -210,12 +232,13 @@ class Postgresql(Database):
         ours = "datname = %s AND application_name <> 'faults controller' AND pid <> pg_backend_pid()"
         return int(self.query(f"SELECT count(*) AS n FROM pg_stat_activity WHERE {ours}", self.name)[0]["n"])
 
-    def hold_lock(self, seconds: float) -> None:
+    def hold_lock(self, seconds: float) -> float:
         with closing(self.connect()) as connection:
             connection.execute("BEGIN")
             connection.execute(f"LOCK TABLE {', '.join(LOCKED)} IN ACCESS EXCLUSIVE MODE")
-            pause(seconds)
+            held = _paused(seconds)
             connection.execute("ROLLBACK")
+        return held
 
 
 class Mariadb(Database):
@@ -256,11 +279,12 @@ class Mariadb(Database):
                 self.query(f"KILL {int(session['id'])}")
         return len(sessions)
 
-    def hold_lock(self, seconds: float) -> None:
+    def hold_lock(self, seconds: float) -> float:
         with closing(self.connect()) as connection:
             connection.cursor().execute(f"LOCK TABLES {', '.join(f'{table} WRITE' for table in LOCKED)}")
-            pause(seconds)
+            held = _paused(seconds)
             connection.cursor().execute("UNLOCK TABLES")
+        return held
 
 
 KINDS: dict[str, type[Database]] = {kind.kind: kind for kind in (Sqlite, Postgresql, Mariadb)}
@@ -311,6 +335,12 @@ def in_background(database: Database, seconds: float) -> threading.Thread:
     thread = threading.Thread(target=hold, daemon=True)
     thread.start()
     return thread
+
+
+def _paused(seconds: float) -> float:
+    began = mono()
+    pause(seconds)
+    return mono() - began
 
 
 def _fetched(cursor: Any, sql: str, *parameters: Any) -> Rows:

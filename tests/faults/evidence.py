@@ -97,6 +97,26 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """A time in which processes could not do as they should although they lived: frozen, locked out or cut off."""
+
+    since: float
+    until: float
+    runners: frozenset[int] = frozenset()
+    """Their pids; none: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Farewell:
+    """The clean stop of one process while others went on, and what was left of it in the database."""
+
+    runner: int
+    since: float
+    until: float
+    left: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """The ledger and the instances at one moment."""
 
@@ -125,8 +145,13 @@ class Evidence:
     dead: dict[int, float] = field(default_factory=dict)
     """When the processes that were killed died, on the monotonic clock."""
     frozen: set[int] = field(default_factory=set)
+    outages: list[Outage] = field(default_factory=list)
+    farewells: list[Farewell] = field(default_factory=list)
     healed: float = 0.0
     clock_moved: bool = False
+    """Whether the clock that counts was set: the host's where the database has none of its own."""
+    steps: list[float] = field(default_factory=list)
+    """When that was, on the monotonic clock."""
     off_plan: set[str] = field(default_factory=set)
     """Jobs whose plan people changed meanwhile: removed from the code, paused, set back. No grid can be followed."""
     stops: list[Stop] = field(default_factory=list)

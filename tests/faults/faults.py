@@ -1,6 +1,6 @@
 """The faults, by name. Each harms the rig for some seconds and returns; what it leaves is healed by the round."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from itertools import islice
 from random import Random
@@ -14,7 +14,8 @@ ANYWHERE: dict[str, Fault] = {
     "kill": harm_processes.kill,
     "kill-all": harm_processes.kill_all,
     "freeze": harm_processes.freeze,
-    "rescue": harm_processes.in_rescue,
+    "rescue": harm_processes.in_rescue("kill"),
+    "freeze-rescue": harm_processes.in_rescue("freeze"),
     "rolling": harm_processes.rolling_restart,
     "no-threads": harm_processes.no_threads,
     "no-descriptors": harm_processes.no_descriptors,
@@ -54,6 +55,12 @@ def catalogue(database: Database) -> dict[str, Fault]:
     faults = ANYWHERE | (WITH_A_SERVER if database.port else IN_A_FILE)
     faults |= WITH_OUR_SERVER if database.server else {}
     return faults | ({"recycling": harm_processes.recycling} if find_spec("gunicorn") else {})
+
+
+def chosen(database: Database, names: Iterable[str]) -> dict[str, Fault]:
+    """Return some of these faults, by name."""
+    faults = catalogue(database)
+    return {name: faults[name] for name in names}
 
 
 def deal(database: Database, seed: str, number: int, only: list[str] | None = None) -> list[str]:

@@ -2,139 +2,195 @@
 
 import resource
 import urllib.request
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
+from tests.faults.evidence import Farewell, Line
 from tests.faults.jobs import MOST_LOST, POISON
-from tests.faults.processes import Runner, wait_until_gone
+from tests.faults.processes import Runner
 from tests.faults.rounds import Fault, Round
 from tests.faults.servers import free_port
 from tests.faults.timing import mono, pause, wait_for, wall
 
 POINTS = (
-    "claim-before-commit", "claim-after-commit", "handled", "finish-before-commit", "finish-after-commit", "heartbeat",
+    "claim-before-commit", "claim-after-commit", "handled", "finish-before-commit", "finish-after-commit",
+    "heartbeat", "heartbeat-written",
 )  # fmt: skip
 FREEZE_SECONDS = 5.5
 """Longer than the time to live of the rig."""
 WITHOUT_SECONDS = 5.0
 """How long processes must do without threads, descriptors or room on the disk."""
+HIT_SECONDS = 3.0
+"""How long a fault waits for a process that it can hit."""
+AT_POINT_SECONDS = 8.0
+RESCUE_SECONDS = 12.0
 POISON_SECONDS = 20.0
-NO_MORE_THAN_THESE = 3
-"""Descriptors up to here are always taken, so a process with this limit gets none."""
+NO_DESCRIPTORS = resource.RLIMIT_NOFILE, 3
+"""So many are always taken, so a process with this limit gets none."""
+NO_THREAD = ("can't start new thread",)
+NO_DESCRIPTOR = ("Too many open files", "unable to open database file", "(24)")
+EVENTS = {"kill": "die", "freeze": "freeze"}
+"""What a process writes in the journal when it meets its failpoint."""
 
 
-def kill(rig: Round, rng: Random) -> None:
+def kill(rig: Round, rng: Random) -> int:
     """SIGKILL, one to three times, whoever it hits."""
+    struck = 0
     for _ in range(rng.randint(1, 3)):
-        rng.choice(rig.runners).kill()
+        struck += _hit_one(rig, rng, Runner.kill) is not None
         pause(rng.uniform(0.1, 2.5))
-    rig.used["kill"] += 1
+    return struck
 
 
-def kill_all(rig: Round, rng: Random) -> None:
+def _hit_one(rig: Round, rng: Random, harm: Callable[[Runner], bool]) -> Runner | None:
+    """Harm one process, whichever can be harmed; wait for one if need be."""
+
+    def hit() -> Runner | None:
+        return next((runner for runner in rng.sample(rig.runners, len(rig.runners)) if harm(runner)), None)
+
+    return wait_for(hit, HIT_SECONDS)
+
+
+def kill_all(rig: Round, rng: Random) -> int:
     """SIGKILL for everybody at once: all start again together."""
-    for runner in rig.runners:
-        runner.kill()
+    struck = sum(runner.kill() for runner in rig.runners)
     pause(rng.uniform(1, 4))
-    rig.used[f"kill all, {len(rig.runners)} start together"] += 1
+    return struck
 
 
 def at_point(name: str, action: str) -> Fault:
-    """Kill or freeze one process at a named point."""
+    """Kill or freeze one process at a named point; the next one, if that one does not come there."""
 
-    def fault(rig: Round, rng: Random) -> None:
-        runner = rng.choice(rig.runners)
-        armed = mono()
-        runner.steer("point", f"{name}:{action}:{rng.randint(1, 4)}")
-        if action == "kill":
-            struck = wait_until_gone(runner, 8)
-        else:
-            struck = bool(wait_for(lambda: _has_frozen(rig, name, armed), 8))
-            pause(FREEZE_SECONDS if struck else 0)
-        runner.disarm()
-        runner.thaw()
-        rig.used[f"{action} at {name}"] += bool(struck)
+    def fault(rig: Round, rng: Random) -> int:
+        return int(any(_at_point(rig, runner, name, action, rng) for runner in rng.sample(rig.runners, 2)))
 
     return fault
 
 
-def _has_frozen(rig: Round, point: str, since: float) -> bool:
-    return any(line.event == "freeze" and line.point == point and line.mono > since for line in rig.lines())
+def _at_point(rig: Round, runner: Runner, name: str, action: str, rng: Random) -> bool:
+    armed = mono()
+    runner.steer("point", f"{name}:{action}:{rng.randint(1, 4)}")
+    struck = wait_for(lambda: _met(rig, name, action, armed), AT_POINT_SECONDS)
+    runner.disarm()
+    if action == "freeze":
+        with rig.outage(runner):
+            pause(FREEZE_SECONDS if struck else 0)
+            runner.thaw()
+    return bool(struck)
 
 
-def in_rescue(rig: Round, rng: Random) -> None:
-    """Kill one process, and whoever rescues its runs in the middle of that: another one, or its own successor."""
-    began = mono()
-    for runner in rig.runners:
-        runner.steer("point", "rescue:kill:1")
-    rng.choice(rig.runners).kill()
-    rig.used["kill at rescue"] += bool(wait_for(lambda: _died_in_rescue(rig, began), 12))
+def _met(rig: Round, point: str, action: str, since: float) -> list[Line]:
+    event = EVENTS[action]
+    return [line for line in rig.lines() if (line.event, line.point) == (event, point) and line.mono > since]
 
 
-def _died_in_rescue(rig: Round, since: float) -> bool:
-    return any(line.event == "die" and line.point == "rescue" and line.mono > since for line in rig.lines())
+def in_rescue(action: str) -> Fault:
+    """Kill one process, and harm whoever rescues its runs in the middle of that: another one, or its own successor."""
+
+    def fault(rig: Round, rng: Random) -> int:
+        armed = mono()
+        for runner in rig.runners:
+            runner.steer("point", f"rescue:{action}:1")
+        _hit_one(rig, rng, Runner.kill)
+        struck = wait_for(lambda: _met(rig, "rescue", action, armed), RESCUE_SECONDS)
+        if action == "freeze":
+            _thaw_all_later(rig, bool(struck))
+        return int(bool(struck))
+
+    return fault
 
 
-def freeze(rig: Round, rng: Random) -> None:
+def _thaw_all_later(rig: Round, struck: bool) -> None:
+    """Those who come to the point while one is frozen there are not frozen too: that would never end."""
+    with rig.outage(*rig.runners):
+        for runner in rig.runners:
+            runner.disarm()
+        pause(FREEZE_SECONDS if struck else 0)
+        for runner in rig.runners:
+            runner.thaw()
+
+
+def freeze(rig: Round, rng: Random) -> int:
     """SIGSTOP for longer than the time to live, then SIGCONT."""
-    runner = rng.choice(rig.runners)
-    runner.freeze()
-    pause(FREEZE_SECONDS + rng.uniform(0, 2))
-    runner.thaw()
-    rig.used["freeze"] += 1
-
-
-def rolling_restart(rig: Round, rng: Random) -> None:
-    """SIGTERM, one process after the other; each is started again before the next one stops."""
-    for runner in rig.runners:
-        restart(runner, rig)
-        pause(rng.uniform(0, 0.5))
-    rig.used["rolling restart"] += 1
-
-
-def restart(runner: Runner, rig: Round) -> None:
-    """SIGTERM, and a new process."""
-    with runner.restarting:  # a second SIGTERM ends a process at once
+    runner = _hit_one(rig, rng, Runner.freeze)
+    if runner is None:
+        return 0
+    with rig.outage(runner):
+        pause(FREEZE_SECONDS + rng.uniform(0, 2))
         runner.thaw()
+    return 1
+
+
+def rolling_restart(rig: Round, rng: Random) -> int:
+    """SIGTERM, one process after the other; each is started again before the next one stops."""
+    stopped = 0
+    for runner in rig.runners:
+        stopped += restart(runner, rig)
+        pause(rng.uniform(0, 0.5))
+    return stopped
+
+
+def restart(runner: Runner, rig: Round) -> bool:
+    """SIGTERM, and a new process; return whether there was an old one. Of that nothing may be left but its ledger."""
+    with runner.restarting:  # a second SIGTERM ends a process at once
+        was_alive, pid = runner.is_alive(), runner.pid
+        runner.thaw()
+        began, instances = mono(), rig.database.instances_of(pid) if was_alive else set()
         if problem := runner.terminate():
             rig.problems.append(problem)
+        elif was_alive and runner.has_stopped_cleanly(pid):
+            left = _left_by(rig, pid, instances)
+            rig.farewells.append(Farewell(runner=pid, since=began, until=mono(), left=left))
         if not rig.over:
             runner.start()
+    return was_alive
 
 
-def poison(rig: Round, rng: Random) -> None:
+def _left_by(rig: Round, pid: int, instances: set[str]) -> list[str]:
+    """Return the instances of a process that has stopped, and the runs that they hold."""
+    held = [row for row in rig.database.sample().rows if row.is_living and row.instance in instances]
+    still = rig.database.instances_of(pid)
+    return [*(f"instance {one}" for one in still), *(f"{row.job} {row.slot} #{row.attempt}" for row in held)]
+
+
+def poison(rig: Round, rng: Random) -> int:
     """Tasks that raise BaseException, exit the process, close connections, leave transactions open, never return."""
     pause(rig.poison_at + 6 - wall())
     wait_for(lambda: _exits(rig) >= MOST_LOST, POISON_SECONDS)  # the last of them must not happen while all stop
-    rig.used["poison tasks"] += len({line.job for line in rig.lines() if line.job in POISON})
+    return len({line.job for line in rig.lines() if line.job in POISON})
 
 
 def _exits(rig: Round) -> int:
     return sum(line.event == "die" and line.point == "os._exit" for line in rig.lines())
 
 
-def no_threads(rig: Round, rng: Random) -> None:
+def no_threads(rig: Round, rng: Random) -> int:
     """Processes start again while no further thread can be had."""
     rig.starved = True
-    for runner in rng.sample(rig.runners, 2):
+    printed = {runner.index: runner.printed() for runner in rig.runners}
+    victims = rng.sample(rig.runners, 2)
+    for runner in victims:
         runner.steer("no-threads", str(mono() + WITHOUT_SECONDS))
         runner.kill()
     pause(WITHOUT_SECONDS + 1)
-    rig.used["no threads"] += 1
+    return sum(runner.has_said(NO_THREAD, printed[runner.index]) for runner in victims)
 
 
-def no_descriptors(rig: Round, rng: Random) -> None:
+def no_descriptors(rig: Round, rng: Random) -> int:
     """Two processes can open neither file nor connection; what they have open stays so."""
     rig.starved = True
-    for runner in rng.sample(rig.runners, 2):
-        runner.limit(resource.RLIMIT_NOFILE, NO_MORE_THAN_THESE)
-    pause(WITHOUT_SECONDS)
-    for runner in rig.runners:
-        runner.unlimit()
-    rig.used["no descriptors"] += 1
+    printed = {runner.index: runner.printed() for runner in rig.runners}
+    victims = rng.sample(rig.runners, 2)
+    with rig.outage(*victims):
+        wait_for(lambda: sum(runner.limit(*NO_DESCRIPTORS) for runner in victims) == len(victims), HIT_SECONDS)
+        pause(WITHOUT_SECONDS)
+        for runner in rig.runners:
+            runner.unlimit()
+    return sum(runner.has_said(NO_DESCRIPTOR, printed[runner.index]) for runner in victims)
 
 
-def recycling(rig: Round, rng: Random) -> None:
+def recycling(rig: Round, rng: Random) -> int:
     """gunicorn joins in with `--preload`, and replaces its two workers after every few requests, which keep coming."""
     port = free_port()
     with rig.code:
@@ -150,7 +206,7 @@ def recycling(rig: Round, rng: Random) -> None:
         _ask_all_the_time(f"http://127.0.0.1:{port}/health/live/", seconds=12)
         if problem := guest.terminate():
             rig.problems.append(f"gunicorn: {problem}")
-    rig.used["gunicorn workers recycled"] += guest.log.read_text(errors="replace").count("Autorestarting worker")
+    return guest.log.read_text(errors="replace").count("Autorestarting worker")
 
 
 def _ask_all_the_time(url: str, seconds: float) -> None:

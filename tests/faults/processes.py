@@ -7,14 +7,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.faults.databases import PROJECT, ROOT
-from tests.faults.timing import mono, pause, wait_for
+from tests.faults.timing import mono, pause
 
 STOP_SECONDS = 25.0
 STEERING_LENGTH = 64
@@ -84,7 +84,7 @@ class Runner:
                 self.start()
 
     def _start(self) -> None:
-        self._log_begins = self.log.stat().st_size if self.log.exists() else 0
+        self._log_begins = self.printed()
         env = environment(self.folder, self.url, self.index, self.options)
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
@@ -95,17 +95,20 @@ class Runner:
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
-    def kill(self) -> None:
-        """SIGKILL; a process that is gone already stays as it is."""
+    def kill(self) -> bool:
+        """SIGKILL; False when it was gone already."""
         with self._lock:
-            if self.is_alive():
+            if is_hit := self.is_alive():
                 self.dead.setdefault(self.pid, mono())
                 self._send(signal.SIGKILL)
+        return is_hit
 
-    def freeze(self) -> None:
-        if self.is_alive():
+    def freeze(self) -> bool:
+        """SIGSTOP; False when it was gone already."""
+        if is_hit := self.is_alive():
             self.frozen.add(self.pid)
             self._send(signal.SIGSTOP)
+        return is_hit
 
     def thaw(self) -> None:
         if self.is_alive():
@@ -135,6 +138,10 @@ class Runner:
     def _has_begun(self) -> bool:
         """Whether the process came so far that a signal is answered by a clean stop."""
         return b"The scheduler is running" in self.log.read_bytes()[self._log_begins :]
+
+    def has_stopped_cleanly(self, pid: int) -> bool:
+        """Return whether the process that was here last ended as it should, and was not killed before."""
+        return self.process is not None and self.process.poll() == 0 and self.pid == pid and pid not in self.dead
 
     def reap(self) -> bool:
         """Note the death of the process; return whether it is dead and shall be started again."""
@@ -171,11 +178,13 @@ class Runner:
         """Let no failpoint strike any more."""
         (self.folder / f"point-{self.index}").unlink(missing_ok=True)
 
-    def limit(self, what: int, most: int) -> None:
-        """Let the process, if it has come up, have no more of something, one of `resource.RLIMIT_…`."""
-        if self.is_alive() and self._has_begun():
-            with suppress(ProcessLookupError):
-                resource.prlimit(self.pid, what, (most, resource.prlimit(self.pid, what)[1]))
+    def limit(self, what: int, most: int) -> bool:
+        """Let the process have no more of something, one of `resource.RLIMIT_…`; False when it has not come up."""
+        if not (self.is_alive() and self._has_begun()):
+            return False
+        with suppress(ProcessLookupError):
+            resource.prlimit(self.pid, what, (most, resource.prlimit(self.pid, what)[1]))
+        return True
 
     def unlimit(self) -> None:
         """Give the process back all that it may have."""
@@ -185,6 +194,15 @@ class Runner:
                     most = resource.prlimit(self.pid, what)[1]
                     resource.prlimit(self.pid, what, (most, most))
 
+    def printed(self) -> int:
+        """Return how many bytes have been printed here."""
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def has_said(self, words: Sequence[str], since: int) -> bool:
+        """Return whether one of these was printed here behind so many bytes."""
+        text = self.log.read_bytes()[since:].decode(errors="replace") if self.log.exists() else ""
+        return any(word in text for word in words)
+
     def tail(self, lines: int = 60) -> str:
         """Return the end of what it printed."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
@@ -192,9 +210,3 @@ class Runner:
     def _send(self, number: int) -> None:
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
-
-
-def wait_until_gone(runner: Runner, seconds: float) -> bool:
-    """Wait until the process has ended; the supervisor may have started another one since."""
-    pid = runner.pid
-    return bool(wait_for(lambda: runner.pid != pid or not runner.is_alive(), seconds))

@@ -21,7 +21,8 @@ class Proxy:
         self.refusing = False
         self.drop_commit_in = 0
         """The reply to this many-th COMMIT from now is dropped, and the connection with it; 0: none."""
-        self.dropped = 0
+        self.dropped = self.held = self.delayed = self.refused = 0
+        """How many replies were dropped, messages held back, answers late, and connections refused."""
         self._target = target
         self._random = random.Random(seed)
         self._lock = threading.Lock()
@@ -35,12 +36,14 @@ class Proxy:
         self.delay, self.refusing, self.drop_commit_in = 0.0, False, 0
         self.stalled.clear()
 
-    def cut(self) -> None:
-        """Break every connection that there is."""
+    def cut(self) -> int:
+        """Break every connection that there is; return how many."""
         with self._lock:
             pairs, self._pairs = self._pairs, []
-        for pair in pairs:
+        living = [pair for pair in pairs if pair[0].fileno() >= 0]
+        for pair in living:
             _close(*pair)
+        return len(living)
 
     def close(self) -> None:
         self.refusing = True
@@ -55,6 +58,7 @@ class Proxy:
             except OSError:
                 return
             if self.refusing:
+                self.refused += 1
                 client.close()
                 continue
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
@@ -89,12 +93,14 @@ class Proxy:
                     self.dropped += 1
                     break
                 if self.delay:
+                    self.delayed += 1
                     pause(self._random.uniform(0, self.delay))
                 self._hold()
                 client.sendall(data)
         _close(client, server)
 
     def _hold(self) -> None:
+        self.held += self.stalled.is_set()
         while self.stalled.is_set():
             pause(0.02)
 

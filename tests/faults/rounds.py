@@ -5,7 +5,7 @@ import shutil
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,7 +15,8 @@ from typing import Any
 from tests.faults.checker import Violation, judge
 from tests.faults.checker.holding import WITHIN
 from tests.faults.databases import Database
-from tests.faults.evidence import Evidence, Journal, Line, Sample, Stop
+from tests.faults.evidence import Evidence, Farewell, Journal, Line, Outage, Sample, Stop
+from tests.faults.gather import gathered
 from tests.faults.jobs import IN_A_PROCESS, POISON, STEADY, Spec
 from tests.faults.processes import Runner
 from tests.faults.proxy import Proxy
@@ -28,7 +29,8 @@ SUPERVISOR_LOOK = 0.05
 POISON_AFTER = 12.0
 STRIKE_SECONDS = 120.0
 
-Fault = Callable[["Round", random.Random], None]
+Fault = Callable[["Round", random.Random], int]
+"""Harms the rig for some seconds; returns how often it struck: a process, a connection, a plan."""
 
 
 @dataclass(slots=True)
@@ -54,7 +56,11 @@ class Round:
     runners: list[Runner] = field(default_factory=list)
     proxies: list[Proxy] = field(default_factory=list)
     specs: dict[str, Spec] = field(default_factory=dict)
+    outages: list[Outage] = field(default_factory=list)
+    farewells: list[Farewell] = field(default_factory=list)
     clock_moved: bool = False
+    steps: list[float] = field(default_factory=list)
+    """When the clock that counts was set."""
     starved: bool = False
     poison_at: float = 0.0
     """When the poison is due, in seconds since 1970."""
@@ -69,12 +75,26 @@ class Round:
     problems: list[str] = field(default_factory=list)
     """Processes that did not stop as they should during the faults."""
     used: Counter[str] = field(default_factory=Counter)
-    """Faults that really struck, counted by kind."""
+    """How often each fault struck."""
     restart_after: float = 0.5
     over: bool = False
 
     def proxy_of(self, runner: Runner) -> Proxy:
         return self.proxies[runner.index]
+
+    @contextmanager
+    def outage(self, *runners: Runner) -> Iterator[None]:
+        """Note that meanwhile some of the runners, or all, may not do as they should although they live.
+
+        With a file there is no “some”: one that stands still may hold the lock that all others wait for.
+        """
+        since, of_some = mono(), runners if self.database.port else ()
+        pids = {runner.pid for runner in of_some}
+        try:
+            yield
+        finally:
+            pids |= {runner.pid for runner in of_some}
+            self.outages.append(Outage(since=since, until=mono(), runners=frozenset(pids)))
 
     def lines(self) -> list[Line]:
         self._journal = self._journal or Journal(self.folder / "journal.jsonl")
@@ -90,7 +110,7 @@ class Round:
 def run_round(
     database: Database,
     seed: str,
-    faults: Sequence[Fault],
+    faults: Mapping[str, Fault],
     *,
     mutant: str = "",
     apart: bool = False,
@@ -114,7 +134,7 @@ def run_round(
             recovered = _recover(rig, healed)
             quiet = _sample(rig)
         unclean = stop_all(rig)
-        evidence = _evidence(rig, earlier, quiet, healed, unclean)
+        evidence = gathered(rig, earlier, quiet, healed, unclean)
         logs = "\n".join(one.tail() for one in (*rig.runners, *rig.guests))
         return Outcome(judge(evidence), evidence, warm, recovered, rig.used, logs)
 
@@ -179,19 +199,19 @@ def supervised(rig: Round) -> Iterator[None]:
         thread.join(10)
 
 
-def _strike(rig: Round, faults: Sequence[Fault]) -> None:
+def _strike(rig: Round, faults: Mapping[str, Fault]) -> None:
     """Let the faults happen side by side, each a little after the one before."""
 
-    def strike(fault: Fault, rng: random.Random) -> None:
+    def strike(name: str, rng: random.Random) -> None:
         try:
-            fault(rig, rng)
+            rig.used[name] += faults[name](rig, rng)
         except Exception as error:
-            rig.problems.append(f"the fault {fault} itself failed: {error!r}")
+            rig.problems.append(f"the fault {name} itself failed: {error!r}")
 
     seeds = [rig.rng.random() for _ in faults]
     threads = [
-        threading.Thread(target=strike, args=(fault, random.Random(seed)), daemon=True)
-        for fault, seed in zip(faults, seeds, strict=True)
+        threading.Thread(target=strike, args=(name, random.Random(seed)), daemon=True)
+        for name, seed in zip(faults, seeds, strict=True)
     ]
     for thread in threads:
         thread.start()
@@ -238,42 +258,3 @@ def stop_all(rig: Round) -> list[str]:
 
 def _sample(rig: Round) -> Sample:
     return rig.database.sample()
-
-
-def _evidence(rig: Round, earlier: list[Sample], quiet: Sample, healed: float, unclean: list[str]) -> Evidence:
-    lines = rig.lines()
-    dead: dict[int, float] = {}
-    for runner in rig.runners:
-        dead |= runner.dead
-    own_end = {line.runner: line.mono for line in lines if line.event == "die"}
-    dead |= {pid: min(at, dead.get(pid, at)) for pid, at in own_end.items()}
-    frozen = set().union(*(runner.frozen for runner in rig.runners))
-    frozen |= {line.runner for line in lines if line.event == "freeze"}
-    crashed = [(pid, code) for runner in rig.runners for pid, code in runner.ended if pid not in own_end]
-    return Evidence(
-        specs=rig.specs,
-        lines=lines,
-        last=rig.database.sample(),
-        quiet=quiet,
-        earlier=earlier,
-        dead=dead,
-        frozen=frozen,
-        healed=healed,
-        clock_moved=rig.clock_moved,
-        starved=rig.starved,
-        off_plan=rig.off_plan,
-        stops=rig.stops,
-        resets=rig.resets,
-        notices_may_be_lost=bool(dead or frozen),
-        early=_early(rig),
-        unclean=rig.problems
-        + unclean
-        + [f"process {pid} ended by itself with exit code {code}" for pid, code in crashed],
-    )
-
-
-def _early(rig: Round) -> float:
-    """Servers' clocks are compared over the network; a file's clock is our own, but may have been set."""
-    if rig.database.port:
-        return 0.25
-    return float("inf") if rig.clock_moved else 0.02

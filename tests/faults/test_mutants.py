@@ -3,7 +3,7 @@
 import pytest
 
 from tests.faults.databases import answers, fresh
-from tests.faults.faults import catalogue
+from tests.faults.faults import chosen
 from tests.faults.rounds import run_round
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
@@ -24,6 +24,6 @@ def test_a_round_fails_without_one_safety(mutant: str, kind: str, faults: list[s
     if not answers(kind):
         pytest.skip(f"no {kind} server answers on 127.0.0.1, or its driver is missing")
     with fresh(kind, mutant=mutant) as database:
-        outcome = run_round(database, "mutants", [catalogue(database)[name] for name in faults], mutant=mutant)
+        outcome = run_round(database, "mutants", chosen(database, faults), mutant=mutant)
     found = {violation.invariant for violation in outcome.violations}
     assert broken & found, f"{mutant} was not noticed; broken: {sorted(found)}"

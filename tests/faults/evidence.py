@@ -160,8 +160,8 @@ class Evidence:
     """Which broken jobs were reset, and when, on the monotonic clock."""
     starved: bool = False
     """Whether processes could have no threads or descriptors, so that runs failed without a call of their task."""
-    notices_may_be_lost: bool = False
-    """Whether a process may have died, or been declared dead, between a commit and its signal."""
+    left_open: list[str] = field(default_factory=list)
+    """What tasks wrote in transactions that they left open, and which was committed all the same."""
     early: float = 0.02
     """How many seconds before its slot a start may be, because clocks can only be compared so well."""
     ttl: float = 4.0

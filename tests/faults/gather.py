@@ -32,7 +32,7 @@ def gathered(rig: "Round", earlier: list[Sample], quiet: Sample, healed: float, 
         off_plan=rig.off_plan,
         stops=rig.stops,
         resets=rig.resets,
-        notices_may_be_lost=bool(dead or _frozen(rig)),
+        left_open=rig.database.left_open(),
         early=_early(rig),
         unclean=[*rig.problems, *unclean, *_crashes(rig)],
     )

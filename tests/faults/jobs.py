@@ -5,6 +5,8 @@ from typing import Any
 
 GROUP = "serial"
 GROUP_LIMIT = 1
+WORKERS = 6
+"""Workers of each process: so many runs in threads at once."""
 MOST_LOST = 3
 """A slot whose process died so often is given up."""
 

@@ -1,5 +1,6 @@
 """A sound round, made up: the evidence that the tests of the checker falsify in one place each."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -109,6 +110,14 @@ def others() -> list[tuple[Row, float, str]]:
     ]
 
 
+def falsified(defect: Callable[[Evidence], None]) -> Evidence:
+    """Return the evidence of a sound round with something wrong."""
+    evidence = sound()
+    defect(evidence)
+    evidence.lines.sort(key=lambda line: line.mono)
+    return evidence
+
+
 def change_row(evidence: Evidence, pk: int, **changes: object) -> None:
     """Change a row in every sample."""
     for sample in (*evidence.earlier, evidence.quiet, evidence.last):
@@ -119,6 +128,31 @@ def change_row(evidence: Evidence, pk: int, **changes: object) -> None:
 def change_job(evidence: Evidence, name: str, **changes: object) -> None:
     jobs = evidence.last.jobs
     jobs[:] = [replace(one, **changes) if one.name == name else one for one in jobs]  # type: ignore[arg-type]
+
+
+def change_plan(evidence: Evidence, name: str, **changes: object) -> None:
+    """Change a job in every sample."""
+    for sample in (*evidence.earlier, evidence.quiet, evidence.last):
+        assert sample is not None
+        sample.jobs[:] = [replace(one, **changes) if one.name == name else one for one in sample.jobs]  # type: ignore[arg-type]
+
+
+def add_row(evidence: Evidence, one: Row) -> None:
+    """Add a row to the later samples."""
+    for sample in (evidence.quiet, evidence.last):
+        assert sample is not None
+        sample.rows.append(one)
+
+
+def change_lines(evidence: Evidence, job: str, token: int, /, **changes: object) -> None:
+    evidence.lines[:] = [
+        replace(line, **changes) if (line.job, line.token) == (job, token) else line  # type: ignore[arg-type]
+        for line in evidence.lines
+    ]
+
+
+def drop_lines(evidence: Evidence, job: str, token: int) -> None:
+    evidence.lines[:] = [line for line in evidence.lines if (line.job, line.token) != (job, token)]
 
 
 def move_lines(evidence: Evidence, job: str, token: int, seconds: float) -> None:

@@ -19,6 +19,7 @@ from tests.faults.sound import (
     change_job,
     change_options,
     change_row,
+    falsified,
     job,
     lines_of,
     move_lines,
@@ -292,10 +293,7 @@ def test_a_sound_round_has_no_violation() -> None:
 
 @pytest.mark.parametrize(("defect", "invariant"), DEFECTS, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_it_reports_exactly_the_invariant(defect: Callable[[Evidence], None], invariant: str) -> None:
-    evidence = sound()
-    defect(evidence)
-    evidence.lines.sort(key=lambda line: line.mono)
-    found = judge(evidence)
+    found = judge(falsified(defect))
     assert {violation.invariant for violation in found} == {invariant}, "\n".join(map(str, found))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from tests.faults.evidence import Evidence
 
-from . import attempts, counters, holding, overlap, plans, slots, stops, testimony, tokens
+from . import attempts, causes, counters, dependents, holding, overlap, plans, slots, stops, testimony, tokens
 from .base import Violation
 
 Rule = Callable[[Evidence], Iterable[Violation]]
@@ -15,22 +15,30 @@ RULES: tuple[Rule, ...] = (
     slots.every_slot_decided,
     slots.crowd_runs_once,
     testimony.not_early,
+    testimony.not_early_by_its_own_clock,
     tokens.grow,
     tokens.terminal_stays,
     holding.nothing_held_by_the_dead,
+    causes.only_the_dead_are_rescued,
+    causes.nothing_ends_without_a_cause,
     slots.next_is_later,
     plans.never_later,
+    plans.goes_on,
     plans.one_catch_up,
     attempts.as_often_as_allowed,
     attempts.not_before_the_backoff,
     counters.equal_rows,
     stops.nothing_starts,
+    stops.paused_time_is_not_missed,
     stops.broken_once,
     overlap.group_limit,
-    testimony.after_parents,
+    overlap.pool_limit,
+    dependents.after_parents,
+    dependents.every_success_is_followed,
     holding.runs_again,
     holding.clean_stop,
     testimony.agrees,
+    testimony.nothing_is_left_open,
     plans.slots_of_the_schedule,
 )
 

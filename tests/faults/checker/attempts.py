@@ -6,9 +6,8 @@ from itertools import groupby, pairwise
 from tests.faults.evidence import Evidence, Line, Row
 from tests.faults.jobs import MOST_LOST, Spec, backoff_of
 
-from .base import Violation, endings, rows_by_job, starts
+from .base import DIED, Violation, endings, rows_by_job, starts
 
-DIED = "its process died"
 FAILED = ("failed", "timed_out")
 
 

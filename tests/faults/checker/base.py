@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from tests.faults.evidence import RUN_EVENTS, Evidence, Line, Row, Sample
 
-DECLARED_DEAD = ("its process died", "its process was stopped", "its lease was lost", "it was stuck")
+DIED = "its process died"
+DECLARED_DEAD = (DIED, "its process was stopped", "its lease was lost", "it was stuck")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,12 @@ def endings(evidence: Evidence) -> dict[tuple[str, int], Line]:
 def was_declared_dead(row: Row | None) -> bool:
     """Return whether a run was closed by others, so that its body may have gone on."""
     return row is not None and row.finished_at is not None and row.reason.startswith(DECLARED_DEAD)
+
+
+def was_out(evidence: Evidence, runner: int, since: float, until: float) -> bool:
+    """Return whether a fault kept a process from its work at some time of an interval; 0: any process."""
+    outages = [one for one in evidence.outages if one.since <= until and since <= one.until]
+    return any(not runner or not one.runners or runner in one.runners for one in outages)
 
 
 def on_monotonic(evidence: Evidence, seconds: float) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tests.faults.evidence import Evidence, Row, Sample
 
-from .base import Violation, endings, starts
+from .base import Violation, endings, starts, was_out
 
 WITHIN = 30.0
 """Seconds from the end of the last fault until due work must run again."""
@@ -66,6 +66,14 @@ def clean_stop(evidence: Evidence) -> Iterator[Violation]:
             yield Violation("I18", f"{job.name} counts {job.active_runs} living runs after a clean stop")
     for text in evidence.unclean:
         yield Violation("I18", text)
+    yield from _clean_farewells(evidence)
+
+
+def _clean_farewells(evidence: Evidence) -> Iterator[Violation]:
+    """What one process leaves behind while others go on is rescued soon, and would not be seen after the last stop."""
+    for farewell in evidence.farewells:
+        if farewell.left and not was_out(evidence, farewell.runner, farewell.since - BUSY, farewell.until):
+            yield Violation("I18", f"process {farewell.runner} stopped, and left {', '.join(farewell.left)}")
 
 
 def _name(row: Row) -> str:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from tests.faults.evidence import Evidence, Line, Row
-from tests.faults.jobs import GROUP, GROUP_LIMIT
+from tests.faults.jobs import GROUP, GROUP_LIMIT, WORKERS
 
 from .base import Violation, endings, on_monotonic, starts, was_declared_dead
 
@@ -33,6 +33,18 @@ def group_limit(evidence: Evidence) -> Iterator[Violation]:
     spans = [span for span in _spans(evidence) if span[2].job in members]
     for text in _too_many(spans, GROUP_LIMIT):
         yield Violation("I15", f"group {GROUP}: {text}")
+
+
+def pool_limit(evidence: Evidence) -> Iterator[Violation]:
+    """I15: never more runs at once in one process than it has workers. Async ones go on beside their threads."""
+    by_runner: dict[int, list[tuple[float, float, Line]]] = defaultdict(list)
+    for span in _spans(evidence):
+        spec = evidence.specs.get(span[2].job)
+        if spec is None or spec.body != "async":
+            by_runner[span[2].runner].append(span)
+    for runner, spans in sorted(by_runner.items()):
+        for text in _too_many(spans, WORKERS):
+            yield Violation("I15", f"process {runner}: {text}")
 
 
 def _spans(evidence: Evidence) -> Iterator[tuple[float, float, Line]]:

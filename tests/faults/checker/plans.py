@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from tests.faults.evidence import Evidence, JobRow, Row, Sample
+from tests.faults.jobs import Spec, backoff_of
 
 from .base import Violation, rows_by_job, samples, starts
 from .model import Model, model_of
@@ -47,6 +48,26 @@ def _soon_after_the_end(evidence: Evidence) -> Iterator[Violation]:
             latest = max(ends[job.name]) + timedelta(seconds=spec.interval or 0)
             if job.next_run_at > latest:
                 yield Violation("I9", f"{job.name}: planned for {job.next_run_at}, its last end allows {latest}")
+
+
+def goes_on(evidence: Evidence) -> Iterator[Violation]:
+    """I9: a job with slots to come, of which no run lives, has a next slot and a start, no later than its backoff."""
+    for sample in samples(evidence):
+        busy = {row.job for row in sample.rows if row.is_living}
+        for job in sample.jobs:
+            spec = evidence.specs.get(job.name)
+            if spec is None or job.name in busy | evidence.off_plan or job.next_start_at == TO_BE_PLANNED:
+                continue
+            goes_on = spec.interval or spec.nightly
+            if goes_on and not spec.options.get("breaker_threshold") and not _starts_soon(evidence, sample, spec, job):
+                yield Violation("I9", f"{job.name}: slot {job.next_run_at} shall start at {job.next_start_at}")
+
+
+def _starts_soon(evidence: Evidence, sample: Sample, spec: Spec, job: JobRow) -> bool:
+    if job.next_run_at is None or job.next_start_at is None or evidence.clock_moved:
+        return bool(job.next_run_at and job.next_start_at)
+    begin = max(job.next_run_at.timestamp(), sample.wall + AHEAD)
+    return job.next_start_at.timestamp() <= begin + spec.jitter + max(backoff_of(spec)) + evidence.early
 
 
 def one_catch_up(evidence: Evidence) -> Iterator[Violation]:

@@ -141,6 +141,7 @@ def run_round(
 
 def _poison(rig: Round) -> None:
     """Have the harmful tasks registered, all due once when the round is under way."""
+    rig.specs |= {name: Spec(name=name, probe=False, options=options) for name, options in POISON.items()}
     rig.poison_at = wall() + POISON_AFTER
     at = datetime.fromtimestamp(rig.poison_at, UTC).isoformat()
     for runner in rig.runners:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Callable
 from threading import Event
 
 from django.db import connection, transaction
@@ -10,64 +11,69 @@ from scheduler.models import Group
 
 from .journal import append, note
 
+Task = Callable[[], None]
+
+
+def testifying(task: Task) -> Task:
+    """A task that says in the journal when it starts and how it ends, also when the database is away."""
+
+    def poison() -> None:
+        note("start")
+        try:
+            task()
+        except BaseException:
+            note("fail")
+            raise
+        note("end")
+
+    return poison
+
 
 class NotEvenAnException(BaseException):
     """Passes every `except Exception`."""
 
 
 def base_exception() -> None:
-    note("start")
-    note("fail")
     raise NotEvenAnException("as planned")
 
 
 def exits() -> None:
-    note("start")
     append("die", point="os._exit")
     os._exit(9)  # gunicorn takes 3 and 4 for an application that cannot be loaded, and gives up
 
 
 def closes_connection() -> None:
-    note("start")
     Group.objects.count()
     connection.close()
-    note("end")
 
 
 def closes_socket() -> None:
     """Closes the driver's connection behind Django's back."""
-    note("start")
     Group.objects.count()
     connection.connection.close()
-    note("end")
 
 
 def leaves_transaction() -> None:
     """Writes, and neither commits nor rolls back."""
-    note("start")
     transaction.atomic().__enter__()
     Group.objects.create(name=f"left open {os.getpid()}")
-    note("end")
 
 
 def huge_log() -> None:
-    note("start")
     for number in range(2000):
         logging.getLogger("rig").warning("%d \x00 %s", number, "x" * 2000)
-    note("end")
 
 
 def never_returns() -> None:
-    note("start")
     Event().wait(3600)
 
 
 TASKS = {
-    "base-exception": base_exception,
-    "exits": exits,
-    "closes-connection": closes_connection,
-    "closes-socket": closes_socket,
-    "leaves-transaction": leaves_transaction,
-    "huge-log": huge_log,
-    "never-returns": never_returns,
+    "base-exception": testifying(base_exception),
+    "exits": testifying(exits),
+    "closes-connection": testifying(closes_connection),
+    "closes-socket": testifying(closes_socket),
+    "leaves-transaction": testifying(leaves_transaction),
+    "huge-log": testifying(huge_log),
+    "never-returns": testifying(never_returns),
 }

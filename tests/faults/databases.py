@@ -274,10 +274,12 @@ class Mariadb(Database):
         sessions = self.query(
             "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> connection_id()", self.name
         )
+        killed = 0
         for session in sessions:
             with suppress(Exception):  # it may have ended by itself
                 self.query(f"KILL {int(session['id'])}")
-        return len(sessions)
+                killed += 1
+        return killed
 
     def hold_lock(self, seconds: float) -> float:
         with closing(self.connect()) as connection:

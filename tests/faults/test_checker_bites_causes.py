@@ -203,6 +203,13 @@ def test_a_process_that_stops_while_the_database_is_away_can_give_nothing_back()
     assert judge(evidence) == []
 
 
+def test_what_a_process_left_because_another_held_its_locks_may_be_rescued() -> None:
+    evidence = falsified(the_living_are_rescued)
+    evidence.outages.append(Outage(since=1.0, until=2.2, runners=frozenset({2})))
+    evidence.farewells.append(Farewell(runner=1, since=2.0, until=2.25, left=[]))
+    assert judge(evidence) == []
+
+
 def test_slots_that_pass_while_a_run_waits_for_a_worker_are_in_its_way() -> None:
     """Its row says when it started, which was after the slots that it kept from starting."""
     evidence = falsified(an_overlap_with_nothing)

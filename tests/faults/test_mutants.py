@@ -13,6 +13,8 @@ MUTANTS = [
     ("version", "sqlite", ["rolling"], {"I2", "I3", "I7", "I12"}),
     pytest.param("lock", "postgresql", ["kill"], {"I2", "I3", "I5"}, marks=pytest.mark.postgresql),
     ("rescue", "sqlite", ["kill"], {"I7", "I17"}),
+    ("heartbeats", "sqlite", ["rolling"], {"I7"}),
+    ("farewell", "sqlite", ["rolling"], {"I7", "I18"}),
     ("unique", "sqlite", ["old-plan"], {"I1"}),
     ("first-pass", "sqlite", ["autumn"], {"I21"}),
     ("coalescing", "sqlite", ["lock"], {"I10"}),

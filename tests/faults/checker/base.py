@@ -3,10 +3,12 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from tests.faults.evidence import RUN_EVENTS, Evidence, Line, Row, Sample
+from tests.faults.evidence import RUN_EVENTS, Evidence, Farewell, Line, Row, Sample
 
 DIED = "its process died"
 DECLARED_DEAD = (DIED, "its process was stopped", "its lease was lost", "it was stuck")
+BUSY = 3.0
+"""Seconds that a machine may need to act on what it knows: it may be busy, and looking at a file holds writers up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,11 @@ def was_out(evidence: Evidence, runner: int, since: float, until: float) -> bool
     """Return whether a fault kept a process from its work at some time of an interval; 0: any process."""
     outages = [one for one in evidence.outages if one.since <= until and since <= one.until]
     return any(not runner or not one.runners or runner in one.runners for one in outages)
+
+
+def could_not_leave(evidence: Evidence, farewell: Farewell) -> bool:
+    """Return whether a process that stopped may have left something: whoever stands still may hold what it needs."""
+    return was_out(evidence, 0, farewell.since - BUSY, farewell.until)
 
 
 def on_monotonic(evidence: Evidence, seconds: float) -> float:

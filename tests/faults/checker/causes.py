@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tests.faults.evidence import Evidence, Row
 from tests.faults.jobs import Spec
 
-from .base import DIED, Violation, on_monotonic, rows_by_job, starts, was_out
+from .base import DIED, Violation, could_not_leave, on_monotonic, rows_by_job, starts, was_out
 
 LAPSES = 8.0
 """Seconds after an outage in which leases may be found to have lapsed in it: the time to live, and a busy machine."""
@@ -37,7 +37,8 @@ def _is_rescued(row: Row) -> bool:
 def _is_excused(evidence: Evidence, runner: int, row: Row) -> bool:
     at = on_monotonic(evidence, row.finished_at.timestamp()) if row.finished_at else 0.0
     died_at = evidence.dead.get(runner, float("inf"))
-    return died_at <= at + NOTED or was_out(evidence, runner, at - LAPSES, at)
+    left = any(one.runner == runner and could_not_leave(evidence, one) for one in evidence.farewells)
+    return died_at <= at + NOTED or was_out(evidence, runner, at - LAPSES, at) or left
 
 
 def nothing_ends_without_a_cause(evidence: Evidence) -> Iterator[Violation]:

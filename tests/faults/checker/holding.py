@@ -5,14 +5,12 @@ from collections.abc import Iterator
 
 from tests.faults.evidence import Evidence, Row, Sample
 
-from .base import Violation, endings, starts, was_out
+from .base import BUSY, Violation, could_not_leave, endings, starts
 
 WITHIN = 30.0
 """Seconds from the end of the last fault until due work must run again."""
 UNHELD = 5.0
 """A claimed run that has not started for so long, or whose end is not written for so long, is held by nobody."""
-BUSY = 3.0
-"""Seconds that a machine may need to act on what it knows: it may be busy, and looking at a file holds writers up."""
 
 
 def nothing_held_by_the_dead(evidence: Evidence) -> Iterator[Violation]:
@@ -72,7 +70,7 @@ def clean_stop(evidence: Evidence) -> Iterator[Violation]:
 def _clean_farewells(evidence: Evidence) -> Iterator[Violation]:
     """What one process leaves behind while others go on is rescued soon, and would not be seen after the last stop."""
     for farewell in evidence.farewells:
-        if farewell.left and not was_out(evidence, farewell.runner, farewell.since - BUSY, farewell.until):
+        if farewell.left and not could_not_leave(evidence, farewell):
             yield Violation("I18", f"process {farewell.runner} stopped, and left {', '.join(farewell.left)}")
 
 

@@ -7,10 +7,11 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import UniqueConstraint
 
-from scheduler.engine import claim, finish
+from scheduler.engine import claim, finish, rescue
 from scheduler.engine.outcome import Settled
+from scheduler.models import Instance
 from scheduler.policy import misfire
-from scheduler.runtime import dispatcher
+from scheduler.runtime import dispatcher, runner
 from scheduler.schedules import timeline
 
 
@@ -42,6 +43,16 @@ def _no_version() -> None:
 def _no_rescue() -> None:
     """Nobody closes the runs of the dead."""
     dispatcher.rescue = lambda *_: Settled()
+
+
+def _no_look_at_heartbeats() -> None:
+    """Whoever rescues takes every other process for dead."""
+    rescue.dead_instances = lambda engine, *_: list(Instance.objects.exclude(pk=engine.instance_id))
+
+
+def _no_farewell() -> None:
+    """A process that stops gives nothing back, and stays in the database."""
+    runner.Runner._leave = lambda self: None  # type: ignore[method-assign]
 
 
 def _no_condition_no_lock() -> None:
@@ -85,6 +96,8 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "token": _no_token,
     "version": _no_version,
     "rescue": _no_rescue,
+    "heartbeats": _no_look_at_heartbeats,
+    "farewell": _no_farewell,
     "lock": _no_condition_no_lock,
     "unique": _no_unique_slots,
     "first-pass": _no_first_pass_rule,

@@ -100,16 +100,13 @@ def may_run(job: Job, *, at: datetime | None = None) -> bool:
 def _set_aside(engine: Engine, job: Job, now: datetime) -> None:
     """A due job whose task is not registered here: another instance's, or nobody's any more.
 
-    An orphan keeps its plan, so that the slots that pass until its task returns are not forgotten.
+    An orphan keeps its next slot, or from where it was to be planned: so no slot until its task returns is forgotten.
     """
     if job.task in served_elsewhere(engine, now):
         engine.foreign_tasks.add(job.task)
         return
-    was_unplanned = job.next_start_at == UNPLANNED
     job.orphaned_at, job.next_start_at = job.orphaned_at or now, None
     job.problem = engine.registry.why_missing(job.task, job.source)
-    if was_unplanned:
-        replan(job, now)
 
 
 def end_pause(job: Job) -> None:

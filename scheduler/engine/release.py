@@ -25,7 +25,7 @@ def release_runs(engine: Engine, claimed: Sequence[Claimed]) -> None:
         wanted = {run.job_id for run in runs}
         jobs = locked(Job.objects.using(engine.using).filter(pk__in=wanted).order_by("pk"))
         by_job = {job.pk: job for job in jobs}
-        taken = {run.pk for run in reversed(runs) if _give_back(engine, by_job[run.job_id], run)}
+        taken = {run.pk for run in reversed(runs) if _give_back(engine, by_job[run.job_id], run, by_id[run.pk].job)}
         _write(engine, runs, taken, by_job.values(), by_id)
 
 
@@ -38,7 +38,7 @@ def _is_from_plan(job: Job, run: RunLog) -> bool:
     return run.trigger in (Trigger.SCHEDULE, Trigger.CATCH_UP) and run.attempt == 1 and is_newest
 
 
-def _give_back(engine: Engine, job: Job, run: RunLog) -> bool:
+def _give_back(engine: Engine, job: Job, run: RunLog, as_claimed: Job) -> bool:
     """Take the claim off the job; True when its plan has the slot back, so that no row of it may stay."""
     job.active_runs -= 1
     is_from_plan, slot = _is_from_plan(job, run), job.next_run_at
@@ -46,7 +46,10 @@ def _give_back(engine: Engine, job: Job, run: RunLog) -> bool:
         first = run.coalesced_from or run.scheduled_for
         slot = min(first, slot or first)
         job.last_slot = _decided_before(engine, job, first)
-    if job.next_start_at != UNPLANNED and may_run(job):
+    if job.next_start_at == UNPLANNED or job.orphaned_at:
+        if is_from_plan and job.schedule == as_claimed.schedule and not job.paused_at:
+            job.next_run_at = slot  # from there on it will be planned
+    elif may_run(job):
         set_next(job, slot, not_before=end_of_backoff(job) if is_from_plan else job.next_start_at)
     return is_from_plan
 

@@ -7,15 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Case, F, When
 
 from scheduler.engine.base import Engine
-from scheduler.engine.bulk import update_rows
 from scheduler.engine.dependencies import replan_dependents
-from scheduler.engine.plan import end_of_backoff, set_next
-from scheduler.engine.write import is_refusal, locked, write_transaction
-from scheduler.exceptions import ConfigurationError
+from scheduler.engine.write import is_refusal
 from scheduler.models import UNPLANNED, Instance, Job
+from scheduler.models.job import WHERE_IT_GOES_ON
 from scheduler.registry import Task
 
 logger = logging.getLogger("scheduler")
@@ -24,8 +21,6 @@ REFUSED = "The database does not take what the code says of it: "
 
 CODE_COLUMNS = ("task", "schedule", "policy", "group", "priority", "kwargs", "description", "enabled", "source")
 """What the code decides about a job, except where a person overrode it."""
-
-RETURN_COLUMNS = ("version", "orphaned_at", "problem", "next_run_at", "next_start_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,46 +144,24 @@ def take_back(engine: Engine, tasks: Collection[str]) -> int:
     """Let the orphans whose tasks are there again go on where they stood; returns how many.
 
     Nothing could run their slots meanwhile, so the misfire policy decides on them, as after any other time in which
-    nothing ran. Those that were changed meanwhile are planned from now on.
+    nothing ran. Those that were given another schedule meanwhile, or were enabled, are planned from now on.
     """
     orphans = Job.objects.using(engine.using).filter(orphaned_at__isnull=False, task__in=tasks)
     if not orphans.exists():
         return 0
-    with write_transaction(engine.using):
-        jobs = list(locked(orphans.order_by("pk")))
-        for job in jobs:
-            job.orphaned_at, job.problem, job.version = None, "", job.version + 1
-            _go_on(job)
-        rows = ((*(getattr(job, column) for column in RETURN_COLUMNS), job.pk) for job in jobs)
-        update_rows(engine.using, Job, RETURN_COLUMNS, ("id",), rows)
-    return len(jobs)
-
-
-def _go_on(job: Job) -> None:
-    if job.next_start_at == UNPLANNED or job.next_run_at is None:
-        job.next_start_at = UNPLANNED
-        return
-    try:
-        set_next(job, job.next_run_at, not_before=end_of_backoff(job))
-    except (ConfigurationError, ValueError, OverflowError):
-        job.next_start_at = UNPLANNED  # the tick will say what is wrong with this one
+    return orphans.update(orphaned_at=None, problem="", next_run_at=WHERE_IT_GOES_ON, next_start_at=UNPLANNED)
 
 
 def _set_aside(engine: Engine, now: datetime) -> int:
-    """Orphan the jobs whose task neither this process nor any other live instance registers; they keep their plan."""
+    """Orphan the jobs whose task neither this process nor any other live instance registers."""
     jobs = Job.objects.using(engine.using).filter(orphaned_at__isnull=True)
     strangers = list(jobs.exclude(task__in=engine.registry.names()).only("pk", "task", "source"))
     served = served_elsewhere(engine, now) if strangers else set()
     orphans = [job for job in strangers if job.task not in served]
     count = 0
     for job in orphans:
-        # MySQL assigns from left to right: what is read of the plan comes before what is written.
-        count += jobs.filter(pk=job.pk).update(
-            orphaned_at=now,
-            problem=engine.registry.why_missing(job.task, job.source),
-            next_run_at=Case(When(next_start_at=UNPLANNED, then=None), default=F("next_run_at")),
-            next_start_at=None,
-        )
+        problem = engine.registry.why_missing(job.task, job.source)
+        count += jobs.filter(pk=job.pk).update(orphaned_at=now, problem=problem, next_start_at=None)
     if orphans:
         take_back(engine, served_elsewhere(engine, now))  # whoever joined meanwhile has looked too early
     return count

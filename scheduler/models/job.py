@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from django.db import models
+from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.models.fields import InstantField, PolicyField, ScheduleField, Unreadable
@@ -16,8 +17,11 @@ UNPLANNED = datetime(1970, 1, 1, tzinfo=UTC)
 """A start that is always due and never real: the next tick plans the job instead of running it.
 
 It is planned from `next_run_at` on where there is one: the end of a pause, or the slot that was next when other
-policies came. Else from then on.
+policies came or its task was gone. Else from then on.
 """
+
+WHERE_IT_GOES_ON = Coalesce("next_run_at", "paused_until")
+"""The instant from which a job is planned that shall leave no slot out; one that is paused has no next slot."""
 
 DEFINITION_COLUMNS = (
     "name", "task", "schedule", "policy", "group", "priority", "kwargs", "description", "enabled", "overridden_fields",
@@ -64,8 +68,8 @@ class JobQuerySet(models.QuerySet["Job"]):
         changes.setdefault("version", models.F("version") + 1)
         if PLANNING_COLUMNS & changes.keys():
             changes.setdefault("next_start_at", UNPLANNED)
-        if changes.get("next_start_at") == UNPLANNED and not _keeps_its_slot(changes):
-            changes.setdefault("next_run_at", None)
+        if changes.get("next_start_at") == UNPLANNED:
+            changes.setdefault("next_run_at", _planned_from(changes))
         if _waits_for_others(changes.get("schedule")):
             changes.setdefault("anchor_at", None)
         count = super().update(**changes)
@@ -162,17 +166,14 @@ class Job(models.Model):
         columns = set(DEFINITION_COLUMNS if update_fields is None else update_fields)
         changed = self._changed(columns & PLANNING_COLUMNS)
         if changed:
-            self.next_start_at = UNPLANNED
-            columns.add("next_start_at")
-        if changed and not _keeps_its_slot(changed):
-            self.next_run_at = None
-            columns.add("next_run_at")
+            self.next_start_at, self.next_run_at = UNPLANNED, _planned_from(changed)
+            columns |= {"next_start_at", "next_run_at"}
         if "schedule" in changed and _waits_for_others(self.schedule):
             self.anchor_at = None
             columns.add("anchor_at")
         self.version = models.F("version") + 1
         super().save(*args, update_fields=columns | {"version"}, **options)
-        self.refresh_from_db(using=using, fields=["version"])
+        self.refresh_from_db(using=using, fields={"version", *columns & {"next_run_at"}})
         announce(using)
 
     def natural_key(self) -> tuple[str]:
@@ -205,7 +206,7 @@ class Job(models.Model):
 
     @property
     def next_slot(self) -> datetime | None:
-        """The slot that is planned next; None while the job is still to be planned, or keeps its plan as an orphan."""
+        """The slot that is planned next; None while the job is still to be planned, or is an orphan."""
         slot: datetime | None = None if self.next_start_at == UNPLANNED or self.orphaned_at else self.next_run_at
         return slot
 
@@ -224,10 +225,11 @@ class Job(models.Model):
         return self.last_outcome_at is None or self.last_outcome_at < self.last_finished_at
 
 
-def _keeps_its_slot(changed: Collection[str]) -> bool:
-    """Whether what changes is no other schedule: a slot that is due, or was missed, is no reason to forget then."""
+def _planned_from(changed: Collection[str]) -> Coalesce | None:
+    """Return from where a job is planned anew: with the schedule it has, no slot that is due or missed is forgotten."""
     columns = PLANNING_COLUMNS.intersection(changed)
-    return bool(columns) and columns.isdisjoint(("schedule", "enabled"))
+    keeps_its_slots = bool(columns) and columns.isdisjoint(("schedule", "enabled"))
+    return WHERE_IT_GOES_ON if keeps_its_slots else None
 
 
 def _waits_for_others(schedule: Any) -> bool:

@@ -3,9 +3,11 @@
 import pytest
 
 from scheduler.engine.release import release_runs
+from scheduler.engine.sync import take_back
 from scheduler.models import Job, RunLog, Status, Trigger
-from scheduler.schedules import DailyAt
-from tests.factories import T0, at, claim_at, claim_one, finish, ledger, make_engine, make_job, run_at
+from scheduler.policy.codec import from_options
+from scheduler.schedules import DailyAt, Every
+from tests.factories import T0, at, claim_at, claim_one, finish, ledger, make_engine, make_job, run_at, tick_at
 
 pytestmark = pytest.mark.django_db
 
@@ -29,6 +31,34 @@ def test_a_void_claim_cannot_end_the_run_that_took_the_slot_again_I5():
     claim_one(engine, at(61))
     finish(engine, claimed, at(62), result="void", in_doubt=True)
     assert ledger(job) == [(at(60), 1, Status.RUNNING)]
+
+
+@pytest.mark.parametrize("schedule", [Every(minutes=1), Every(minutes=1, from_completion=True)])
+def test_a_slot_given_back_after_its_policies_were_changed_is_not_forgotten_I3(schedule):
+    """A rolling deploy: the new release changes `retries`, then the old process gives back what it has not begun."""
+    job, engine = make_job(schedule=schedule), make_engine()
+    claimed = claim_one(engine, at(60))
+    Job.objects.filter(pk=job.pk).update(policy=from_options({"retries": 1}))
+    release_runs(engine, [claimed])
+    assert [one.run.scheduled_for for one in tick_at(engine, at(61)).claims.runs] == [at(60)]
+
+
+def test_a_slot_given_back_after_its_task_was_gone_waits_for_its_return_I3():
+    make_job()
+    engine = make_engine()
+    claimed = claim_one(engine, at(60))
+    Job.objects.update(orphaned_at=at(61), next_start_at=None)
+    release_runs(engine, [claimed])
+    take_back(engine, ["task"])
+    assert [one.run.scheduled_for for one in tick_at(engine, at(62)).claims.runs] == [at(60)]
+
+
+def test_a_slot_of_a_schedule_that_is_another_by_now_does_not_come_back_H1():
+    job, engine = make_job(), make_engine()
+    claimed = claim_one(engine, at(60))
+    Job.objects.filter(pk=job.pk).update(schedule=Every(minutes=2))
+    release_runs(engine, [claimed])
+    assert tick_at(engine, at(61)).claims.runs == []
 
 
 def test_a_catch_up_given_back_brings_back_every_slot_it_counted_I3():

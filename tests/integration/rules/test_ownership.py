@@ -7,14 +7,23 @@ from django.db import connection
 
 from scheduler.engine import decide
 from scheduler.engine import sync as sync_module
-from scheduler.engine.control import add_job, follow_code, pause_all, remove_job, resume_all, update_job
+from scheduler.engine.control import (
+    add_job,
+    follow_code,
+    pause_all,
+    pause_job,
+    remove_job,
+    resume_all,
+    resume_job,
+    update_job,
+)
 from scheduler.engine.presence import leave
 from scheduler.engine.sync import sync
 from scheduler.exceptions import Refused, UnknownTask
-from scheduler.models import Job
+from scheduler.models import Instance, Job
 from scheduler.registry import Registry, register
 from scheduler.schedules import DailyAt, Every
-from tests.factories import T0, at, claim_at, finish, make_engine, make_registry
+from tests.factories import T0, at, claim_at, finish, make_engine, make_registry, tick_at
 from tests.integration.rules.play import lines
 
 DAY = 24 * 3600
@@ -189,7 +198,7 @@ class TestTwoServices:
         for claimed in claim_at(shop, at(120)).runs:
             finish(shop, claimed, at(120))
         mail = deploy(make_registry("mail", schedule=Every(seconds=60)), 300)
-        (claimed,) = claim_at(mail, at(330)).runs
+        (claimed,) = tick_at(mail, at(330)).claims.runs
         finish(mail, claimed, at(330))
         job = Job.objects.get(name="mail")
         assert (job.job_state, job.next_run_at, lines(job)) == ("scheduled", at(360), ["300 succeeded +4"])
@@ -257,7 +266,7 @@ class TestAway:
         start = self.gone(shop, 60, **jittered).next_start_at
         assert start > self.THREE
         sync(shop, at(120))
-        self.mail(180, **jittered)
+        claim_at(self.mail(180, **jittered), at(180))
         assert Job.objects.get(name="mail").next_start_at == start
 
     def test_backoff_is_kept_I11(self, shop):
@@ -291,13 +300,50 @@ class TestAway:
         assert self.starts(mail, 3 * 3600 + 20) == []
         assert Job.objects.get(name="mail").next_run_at == at(days=1, hours=2)
 
-    def test_a_job_that_a_person_changed_meanwhile_is_planned_from_its_return(self, shop):
+    @pytest.mark.parametrize("by", ["person", "code"])
+    def test_other_policies_leave_no_slot_out_I3(self, shop, by):
+        self.gone(shop, 60)
+        sync(shop, at(120))
+        if by == "person":
+            update_job("mail", retries=1)
+            claim_at(shop, at(130))
+        mail = self.mail(3 * 3600 + 20, **({} if by == "person" else {"retries": 1}))
+        (run,) = self.starts(mail, 3 * 3600 + 20)
+        assert run.scheduled_for == self.THREE
+
+    def test_a_schedule_that_a_person_changed_meanwhile_is_planned_from_its_return_H1(self, shop):
         self.gone(shop, 3 * 3600)
         Job.objects.filter(name="mail").update(schedule=DailyAt(hour=14), overridden_fields=["schedule"])
         claim_at(shop, at(3 * 3600 + 10))
         assert Job.objects.get(name="mail").orphaned_at == self.THREE
         assert self.starts(self.mail(3 * 3600 + 20), 3 * 3600 + 20) == []
         assert Job.objects.get(name="mail").next_run_at == at(days=1, hours=2)
+
+    @pytest.mark.parametrize("end", ["its time is over", "resumed"])
+    def test_slots_from_the_end_of_a_pause_on_count_I3(self, shop, clock, end):
+        claim_at(self.mail(), at(0))
+        pause_job("mail", until=at(hours=1) if end == "its time is over" else None)
+        Instance.objects.exclude(pk=shop.instance_id).delete()
+        sync(shop, at(60))
+        assert Job.objects.get(name="mail").orphaned_at
+        if end == "resumed":
+            clock.set(at(hours=1))
+            resume_job("mail")
+            claim_at(shop, at(hours=1))
+        (run,) = self.starts(self.mail(3 * 3600 + 20), 3 * 3600 + 20)
+        assert run.scheduled_for == self.THREE
+
+    def test_slots_after_a_pause_of_everything_count_I3(self, shop, clock):
+        self.gone(shop, 60)
+        pause_all()
+        sync(shop, at(120))
+        clock.set(at(hours=4))
+        resume_all()
+        claim_at(shop, at(hours=4))
+        assert Job.objects.get(name="mail").orphaned_at
+        day_later = 27 * 3600 + 20
+        (run,) = self.starts(self.mail(day_later), day_later)
+        assert (run.scheduled_for, run.coalesced) == (at(days=1, hours=3), 0)
 
     def test_a_pause_of_everything_meanwhile_is_not_missed_time(self, shop, clock):
         self.gone(shop, 60)

@@ -20,6 +20,7 @@ from scheduler.engine.control import (
 )
 from scheduler.engine.explain import Verdict, explain_slot
 from scheduler.models import Group, Job, Status
+from scheduler.policy.codec import from_options
 from scheduler.schedules import Cron, Every
 from tests.factories import HOUR, at, claim_at, claim_one, finish, make_engine, make_job, run_at, tick_at
 from tests.integration.rules.play import lines, seconds_of
@@ -185,6 +186,20 @@ def test_an_edit_during_a_pause_leaves_its_end_alone_I3(play):
     job.refresh_from_db()
     assert (job.next_slot, job.next_start_at) == (None, at(minutes=20))
     assert slots(play, 3600) == [1800]
+
+
+@pytest.mark.parametrize("changed_by", ["a deploy", "the admin"])
+def test_other_policies_after_the_end_of_a_pause_that_nobody_saw_leave_no_slot_out_I3(play, changed_by):
+    job = make_job(schedule=Cron("0 14 * * *"))
+    pause_job("job", until=at(hours=1))
+    play.to(3 * 3600)
+    policy = from_options({"retries": 1})
+    if changed_by == "a deploy":
+        Job.objects.filter(pk=job.pk).update(policy=policy)
+    else:
+        job.policy = policy
+        job.save()
+    assert [seconds_of(one.run.scheduled_for) for one in play.tick(3 * 3600)] == [2 * 3600]
 
 
 def test_a_pause_cannot_end_before_it_was_asked_for_I3(play, stop):

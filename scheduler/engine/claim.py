@@ -35,6 +35,8 @@ ALLOWS = f'"{Overlap.ALLOW}"'
 """What the text of a policy contains that lets runs overlap."""
 UNTIL_READABLE = timedelta(minutes=1)
 """For so long an attempt is put off whose policies cannot be read: they may be mended, or be read elsewhere."""
+UNTIL_WRITTEN = timedelta(seconds=1)
+"""For so long somebody may be writing the log of a run, or its end."""
 
 
 @dataclass(slots=True)
@@ -98,16 +100,28 @@ def _claim(engine: Engine, due: QuerySet[Job], now: datetime, limit: int, decide
             limits = read_limits(engine)
             jobs = read_rows(locked(limits.open_jobs(due), skip_locked=True)[:limit])
             decisions = [decision for job in jobs if not (decision := decide(engine, job, now, limits)).waits]
+            stopped = _make_room(engine, [decision.job for decision in decisions if decision.replaces], now)
             _write_jobs(engine, [decision.job for decision in decisions])
             insert_runs(engine.using, [row for decision in decisions for row in decision.rows])
             tell_parents(engine.using, [decision.job for decision in decisions])
-            stopped = ask_to_stop(engine, [decision.job.pk for decision in decisions if decision.replaces], now)
     except LostRace:
         engine.lost_races += 1
         return Claims()
     if any(decision.job.orphaned_at for decision in decisions):
         take_back(engine, served_elsewhere(engine, now))  # whoever joined meanwhile has looked too early
     return _sorted_out(engine, decisions, Claims(asked_to_stop=stopped, met_another=limits.met_another))
+
+
+def _make_room(engine: Engine, jobs: list[Job], now: datetime) -> list[int]:
+    """Ask the living runs of jobs to stop; where somebody is writing one just now, look at its job again soon."""
+    asked = ask_to_stop(engine, [job.pk for job in jobs], now)
+    if jobs:
+        unasked = RunLog.objects.using(engine.using).living().filter(job__in=jobs, stop_requested_at__isnull=True)
+        to_ask = set(unasked.values_list("job_id", flat=True))
+        for job in jobs:
+            if job.pk in to_ask:
+                job.next_start_at = now + UNTIL_WRITTEN
+    return asked
 
 
 def _claim_one_by_one(engine: Engine, due: QuerySet[Job], now: datetime, limit: int) -> Claims:

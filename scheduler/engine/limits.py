@@ -12,10 +12,13 @@ from scheduler.engine.base import Engine
 from scheduler.engine.write import lock_in_order, locked, write_transaction
 from scheduler.models import EVERYTHING, UNPLANNED, Group, Job, RunLog, Status, Trigger
 from scheduler.policy import Misfire, Policy
+from scheduler.policy.overlap import Overlap
 from scheduler.signals import after_commit, group_resumed
 
 OLDEST_SLOT = timedelta(days=1)
 """Runs in a window of a rate limit are found through their slots, which may lie this far before the window."""
+REPLACES = f'"{Overlap.REPLACE}"'
+"""What the text of a policy contains that has a living run make room for the next slot."""
 WINDOW = 0.99
 """The part of a window of a rate limit in which starts are counted."""
 
@@ -43,13 +46,15 @@ class Limits:
     def open_jobs(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
         """Leave out the jobs whose groups take no run now, so that they do not crowd out the others.
 
-        Those that are only to be planned stay: that takes no place, and is no start that a pause could stop.
+        Those that are only to be planned stay: that takes no place, and is no start that a pause could stop. Nor does
+        it take one to ask the run to stop that is to be replaced, which may be what fills the group.
         """
         to_plan = Q(next_start_at=UNPLANNED) | Q(paused_at__isnull=False)
         if EVERYTHING in self.paused:
             return jobs.filter(to_plan)
         shut = self.paused | self.full()
-        return jobs.filter(to_plan | ~Q(group__in=shut)) if shut else jobs
+        replaces = Q(active_runs__gt=0, policy__contains=REPLACES) & ~Q(group__in=self.paused)
+        return jobs.filter(to_plan | replaces | ~Q(group__in=shut)) if shut else jobs
 
     def open_attempts(self, runs: QuerySet[RunLog]) -> QuerySet[RunLog]:
         """Leave out the promised attempts that cannot start now, for the same reason.

@@ -203,3 +203,5 @@ def test_asking_a_run_to_stop_waits_for_no_end_that_is_being_written_I2():
     done.set()
     ending.join(20)
     assert (claims.asked_to_stop, claims.looked_at, in_time) == ([], 1, [True])
+    asked = [pk for second in (121, 122, 3600) for pk in claim_at(engine, at(second)).asked_to_stop]
+    assert asked == [held.run.pk], "once, when it is being written no more"

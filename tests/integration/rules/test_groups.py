@@ -144,6 +144,19 @@ def test_a_full_group_does_not_crowd_out_others():
     assert [one.job.name for one in claim_at(engine, at(61), limit=1).runs] == ["free"]
 
 
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_run_that_fills_its_group_is_asked_to_make_room_for_the_next_slot_of_its_job(paused):
+    make_job(overlap="replace", columns={"group": "serial"})
+    engine = make_engine()
+    (held,) = tick_at(engine, at(60)).claims.runs
+    if paused:
+        pause_group("serial")
+    assert tick_at(engine, at(120)).claims.asked_to_stop == ([] if paused else [held.run.pk])
+    finish(engine, held, at(121), Status.CANCELLED)
+    following = [one.run.scheduled_for for one in tick_at(engine, at(121)).claims.runs]
+    assert following == ([] if paused else [at(120)])
+
+
 CHANGES = {
     "new": lambda job: Job.objects.create(name="new", task="task", schedule=job.schedule, group="serial"),
     "edited": lambda job: update_job("waiting", retries=2),

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
 
-from django.db.models import Count, Min, QuerySet, Sum
+from django.db.models import QuerySet
 
 from scheduler.engine.base import Engine
+from scheduler.engine.kept import complete_since
 from scheduler.engine.moments import shifted
 from scheduler.engine.plan import policy_of, schedule_of
 from scheduler.exceptions import InvalidSchedule
-from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog, Status, Trigger
+from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog, Trigger
 from scheduler.policy import Policy
 from scheduler.policy.misfire import RESOLUTION
 from scheduler.schedules import AfterJobs, Every, Schedule
@@ -21,12 +21,6 @@ NEARBY = timedelta(minutes=5)
 
 MOST_ROWS = 100
 BESIDE_THE_CADENCE = (Trigger.MANUAL, Trigger.BACKFILL)
-KINDS: tuple[dict[str, str], ...] = (
-    {"successes": Status.SUCCEEDED},
-    {"failures": Status.FAILED, "timeouts": Status.TIMED_OUT, "losses": Status.LOST},
-    {"skips": Status.SKIPPED, "misses": Status.MISSED},
-)
-"""The counters of a job and the status each counts, by what retention keeps together."""
 
 
 @dataclass
@@ -149,16 +143,7 @@ class Evidence:
     @cached_property
     def is_pruned(self) -> bool:
         """Whether a row of the slot may have been removed: retention takes the oldest rows of each kind first."""
-        kept = self._runs.order_by().values("status")
-        kept = kept.annotate(slots=Count("pk") + Sum("coalesced"), first=Min("scheduled_for"))
-        found: dict[str, Any] = {row["status"]: row for row in kept}
-        return any(self._is_gone(found, counters) for counters in KINDS)
-
-    def _is_gone(self, found: dict[str, Any], counters: dict[str, str]) -> bool:
-        rows = [found[status] for status in counters.values() if status in found]
-        decided = sum(getattr(self.job, counter) for counter in counters)
-        first: datetime = min((row["first"] for row in rows), default=self.now)
-        return decided > sum(row["slots"] for row in rows) and (self.slot or self.at) < first
+        return any((self.slot or self.at) < since for since in complete_since(Engine().using, self.job).values())
 
     @property
     def _cadence(self) -> QuerySet[RunLog]:

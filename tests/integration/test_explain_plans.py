@@ -220,6 +220,18 @@ def test_its_row_was_pruned():
     assert why(at(minutes=3), at(minutes=6)).verdict == Verdict.RAN
 
 
+def test_its_row_was_pruned_although_an_older_slot_was_run_again_lately_and_slots_are_counted_together():
+    job = make_job()
+    engine = make_engine()
+    for minute in (1, 2, 3, 8):  # the catch-up counts four more slots
+        run_at(engine, at(minutes=minute))
+    job.runs.filter(scheduled_for__lte=at(minutes=2)).delete()
+    assert why(at(minutes=2), at(minutes=9)).verdict == Verdict.PRUNED
+    RunLog.of(job, scheduled_for=at(minutes=1), attempt=2, trigger="backfill", due_at=at(minutes=9)).save()
+    run_at(engine, at(minutes=9))
+    assert why(at(minutes=2), at(minutes=10)).verdict == Verdict.PRUNED
+
+
 def test_a_gap_among_rows_that_are_kept_is_not_taken_for_pruned():
     job = make_job()
     engine = make_engine()

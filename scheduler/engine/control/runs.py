@@ -1,11 +1,12 @@
 """Runs people ask for: now, for slots of the past, or no longer."""
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Any, Literal
 
-from django.db.models import Count, F, Max, Min, Q, Sum
+from django.db.models import F, Max, Q
 
 from scheduler.arguments import checked_flag, checked_instant, checked_kwargs, checked_text, checked_whole
 from scheduler.engine.base import Engine
@@ -13,6 +14,7 @@ from scheduler.engine.bulk import insert_runs
 from scheduler.engine.control.definition import ask_gate, get_job
 from scheduler.engine.dbtime import shared_now
 from scheduler.engine.finish import end_cancelled, promote_backfill
+from scheduler.engine.kept import complete_since
 from scheduler.engine.moments import shifted
 from scheduler.engine.plan import schedule_of
 from scheduler.engine.write import locked, write_transaction
@@ -130,9 +132,9 @@ def _chosen(engine: Engine, job: Job, slots: list[datetime], only: str) -> Itera
     undecided = set(runs.filter(in_flight).values_list("scheduled_for", flat=True))
     last = dict(runs.values_list("scheduled_for").annotate(Max("attempt")).order_by())
     statuses = {(at, attempt): status for at, attempt, status in runs.values_list("scheduled_for", "attempt", "status")}
-    known_from = _known_from(engine, job) if only == "missing" else None
+    gone = set() if only == "all" else _may_have_run(engine, job, slots, last.keys())
     for slot in slots:
-        if slot in undecided or (known_from and (job.created_at or known_from) <= slot < known_from):
+        if slot in undecided or slot in gone:
             continue
         attempt = last.get(slot, 0)
         status = statuses.get((slot, attempt))
@@ -145,21 +147,31 @@ def _chosen(engine: Engine, job: Job, slots: list[datetime], only: str) -> Itera
             yield slot, attempt + 1
 
 
-def _known_from(engine: Engine, job: Job) -> datetime | None:
-    """Return since when the ledger is complete, if retention has removed rows: older slots have been decided."""
-    kept = (
-        RunLog.objects.using(engine.using)
-        .filter(job=job)
-        .order_by()
-        .aggregate(
-            rows=Count("pk"),
-            beside=Sum("coalesced", filter=Q(status__in=(Status.SKIPPED, Status.MISSED)), default=0),
-            first=Min("scheduled_for"),
-        )
-    )
-    decided = job.ended_runs + job.skips + job.misses
-    first: datetime | None = kept["first"]
-    return first if decided > kept["rows"] + kept["beside"] else None
+def _may_have_run(engine: Engine, job: Job, slots: list[datetime], recorded: Collection[datetime]) -> set[datetime]:
+    """Return the slots of which a run may have been removed by retention.
+
+    It keeps outcomes for different times: what is left of a slot may be its skip, or its failed first attempt, where
+    the success that followed is gone. What has failed or was cancelled is too rare to tell since when it is complete:
+    there a slot that has, or is counted on, a row of its own is taken for what that says.
+    """
+    since = complete_since(engine.using, job)
+    ran_since = max((since[status] for status in RAN if status in since), default=None)
+    if ran_since is None:
+        return set()
+    succeeded_since = since.get(Status.SUCCEEDED)
+    old = {slot for slot in slots if (job.created_at or slot) <= slot < ran_since}
+    told = {*recorded, *_counted_on_others(engine, job, slots)}
+    return {slot for slot in old if slot not in told or (succeeded_since and slot < succeeded_since)}
+
+
+def _counted_on_others(engine: Engine, job: Job, slots: list[datetime]) -> Iterator[datetime]:
+    """Yield those of the slots, which are in order, that are counted on the row of a later one."""
+    if not slots:
+        return
+    rows = RunLog.objects.using(engine.using).filter(job=job, scheduled_for__gt=slots[0], coalesced_from__lte=slots[-1])
+    ranges: Iterable[Any] = rows.order_by().values_list("coalesced_from", "scheduled_for")
+    for first, last in ranges:
+        yield from slots[bisect_left(slots, first) : bisect_left(slots, last)]
 
 
 def _backfill_row(job: Job, slot: datetime, attempt: int, actor: str) -> RunLog:

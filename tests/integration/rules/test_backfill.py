@@ -3,7 +3,9 @@
 import pytest
 
 from scheduler.engine.control import backfill, cancel_run, run_now
+from scheduler.engine.prune import prune
 from scheduler.engine.release import release_runs
+from scheduler.engine.retention import Retention
 from scheduler.exceptions import InvalidOption, Refused
 from scheduler.models import RunLog, Status, Trigger
 from scheduler.registry import register
@@ -172,3 +174,75 @@ def test_a_run_by_hand_does_not_wait_for_the_whole_backfill(job, engine):
 def test_a_job_without_slots_has_nothing_to_backfill(clock):
     make_job("manual", Manual())
     assert backfill("manual", at(-9), at(0)) == []
+
+
+class TestAfterRetention:
+    """A daily job of twelve days; of what succeeded nine days are kept, of what failed eighteen."""
+
+    KEPT = Retention(days=9, failed_days=18, runs=10_000)
+
+    @pytest.fixture
+    def engine(self, clock):
+        make_job(schedule=Every(days=1), backoff=None, retries=1)
+        return make_engine()
+
+    def live(self, engine, failed=(), postponed=(), days=range(1, 13)):
+        for day in days:
+            if day in postponed:
+                run_at(engine, at(days=day), Status.POSTPONED, postponed_by=HOUR)
+            if day in failed:
+                run_at(engine, at(days=day), Status.FAILED)
+            run_at(engine, at(days=day, hours=1))
+
+    @staticmethod
+    def prune(engine, clock, *, days=12, retention=KEPT):
+        clock.set(at(days=days, hours=2))
+        assert prune(engine, clock.now(), retention=retention).total > 0
+
+    @staticmethod
+    def offered(only="missing"):
+        return [row.scheduled_for for row in backfill("job", at(days=1), at(days=12), only=only, dry_run=True)]
+
+    @pytest.mark.parametrize(
+        "lived", [{"failed": [2]}, {"postponed": range(1, 13)}], ids=["an old failure", "postponed first"]
+    )
+    @pytest.mark.parametrize("only", ["missing", "failed"])
+    def test_what_succeeded_does_not_run_again_whatever_is_left_of_it_I12(self, engine, clock, lived, only):
+        self.live(engine, **lived)
+        self.prune(engine, clock)
+        assert self.offered(only) == []
+
+    def test_an_old_slot_that_was_run_again_lately_tells_nothing_about_its_neighbours_I12(self, engine, clock):
+        self.live(engine)
+        clock.set(at(days=12, hours=2))
+        backfill("job", at(days=2), at(days=2), only="all")
+        run_at(engine, clock.now())
+        self.prune(engine, clock)
+        assert self.offered() == []
+
+    def test_a_skip_whose_later_success_is_gone_does_not_run_again_I12(self, engine, clock):
+        run_at(engine, at(days=1), Status.SKIPPED)
+        clock.set(at(days=1, hours=1))
+        backfill("job", at(days=1), at(days=1))
+        run_at(engine, clock.now())
+        self.live(engine, days=range(2, 13))
+        self.prune(engine, clock, retention=Retention(days=0, failed_days=0, runs=5))
+        assert ledger()[0] == (at(days=1), 1, Status.SKIPPED)
+        assert self.offered() == []
+
+    def test_what_the_ledger_says_never_ran_runs_although_an_old_failure_is_gone(self, engine, clock):
+        self.live(engine, failed=[1])
+        self.live(engine, days=[16])  # and 13 to 15 are counted on it
+        self.live(engine, days=[17, 18, 19])
+        self.live(engine, days=[20], failed=[20])
+        self.prune(engine, clock, days=20)
+        assert backfill("job", at(days=1), at(days=12), dry_run=True) == []
+        rows = backfill("job", at(days=1), at(days=20), dry_run=True)
+        assert [row.scheduled_for for row in rows] == [at(days=day) for day in (13, 14, 15)]
+
+    @pytest.mark.parametrize(("only", "count"), [("missing", 0), ("failed", 0), ("all", 12)])
+    def test_where_every_row_is_gone_only_all_runs_its_slots_again_I12(self, engine, clock, only, count):
+        self.live(engine)
+        RunLog.objects.all().delete()
+        clock.set(at(days=12, hours=2))
+        assert len(self.offered(only)) == count

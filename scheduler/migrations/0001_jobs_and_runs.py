@@ -25,6 +25,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'environment',
                 'verbose_name_plural': 'environments',
+                'base_manager_name': 'objects',
             },
         ),
         migrations.CreateModel(
@@ -39,6 +40,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'group',
                 'verbose_name_plural': 'groups',
+                'base_manager_name': 'objects',
                 'ordering': ['name'],
             },
         ),
@@ -59,6 +61,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'instance',
                 'verbose_name_plural': 'instances',
+                'base_manager_name': 'objects',
                 'ordering': ['started_at'],
                 'indexes': [models.Index(fields=['heartbeat_at'], name='scheduler_instance_beat')],
             },
@@ -112,6 +115,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'job',
                 'verbose_name_plural': 'jobs',
+                'base_manager_name': 'objects',
                 'ordering': ['name'],
                 'permissions': [('run_job', 'Can run a job now'), ('pause_job', 'Can pause and resume a job')],
                 'indexes': [models.Index(fields=['next_start_at'], name='scheduler_job_due')],
@@ -150,6 +154,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'run',
                 'verbose_name_plural': 'runs',
+                'base_manager_name': 'objects',
                 'ordering': ['-scheduled_for', '-id'],
                 'indexes': [models.Index(fields=['due_at'], name='scheduler_run_open')],
                 'constraints': [models.UniqueConstraint(fields=('job', 'scheduled_for', 'attempt'), name='scheduler_run_once')],

@@ -6,12 +6,13 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.models.fields import InstantField
+from scheduler.models.primary import PrimaryQuerySet
 
 EVERYTHING = ""
 """The name of the group that every job belongs to: its pause stops them all."""
 
 
-class GroupQuerySet(models.QuerySet["Group"]):
+class GroupQuerySet(PrimaryQuerySet["Group"]):
     """Groups by adjective."""
 
     def paused(self) -> Self:
@@ -32,6 +33,7 @@ class Group(models.Model):
     class Meta:
         verbose_name = _("group")
         verbose_name_plural = _("groups")
+        base_manager_name = "objects"
         ordering = ["name"]
 
     def __str__(self) -> str:

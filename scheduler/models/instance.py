@@ -8,6 +8,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.models.fields import InstantField
+from scheduler.models.primary import PrimaryQuerySet
 
 FOR_ONE_RUN = "run_task"
 """What started an instance that lives as long as one run in the foreground: it looks for no due work."""
@@ -15,7 +16,7 @@ TICK_LIMIT = timedelta(seconds=60)
 """An instance that has completed no tick for so long runs nothing, even when its heart beats."""
 
 
-class InstanceQuerySet(models.QuerySet["Instance"]):
+class InstanceQuerySet(PrimaryQuerySet["Instance"]):
     """Instances by adjective."""
 
     def alive(self, since: datetime) -> Self:
@@ -50,6 +51,7 @@ class Instance(models.Model):
     class Meta:
         verbose_name = _("instance")
         verbose_name_plural = _("instances")
+        base_manager_name = "objects"
         ordering = ["started_at"]
         indexes = [models.Index(fields=["heartbeat_at"], name="scheduler_instance_beat")]
 

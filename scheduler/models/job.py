@@ -9,6 +9,7 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.models.fields import InstantField, PolicyField, ScheduleField, Unreadable
+from scheduler.models.primary import PrimaryQuerySet
 from scheduler.policy import Policy
 from scheduler.schedules import AfterJobs, Manual, parse
 from scheduler.signals import after_commit, jobs_changed
@@ -45,7 +46,7 @@ class JobState(models.TextChoices):
     INVALID = "invalid", _("invalid")
 
 
-class JobQuerySet(models.QuerySet["Job"]):
+class JobQuerySet(PrimaryQuerySet["Job"]):
     """Jobs by adjective."""
 
     def due(self, at: datetime) -> Self:
@@ -145,6 +146,7 @@ class Job(models.Model):
     class Meta:
         verbose_name = _("job")
         verbose_name_plural = _("jobs")
+        base_manager_name = "objects"
         ordering = ["name"]
         indexes = [models.Index(fields=["next_start_at"], name="scheduler_job_due")]
         permissions = [("run_job", "Can run a job now"), ("pause_job", "Can pause and resume a job")]

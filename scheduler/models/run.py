@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from scheduler.models.fields import InstantField
 from scheduler.models.job import UNPLANNED, Job
+from scheduler.models.primary import PrimaryQuerySet
 
 
 class Status(models.TextChoices):
@@ -45,7 +46,7 @@ COUNTED = (Trigger.SCHEDULE, Trigger.CATCH_UP, Trigger.RETRY, Trigger.DEPENDENCY
 """Triggers of the schedule's own runs: their failures count for backoff and breaker; a stopped job stops them."""
 
 
-class RunQuerySet(models.QuerySet["RunLog"]):
+class RunQuerySet(PrimaryQuerySet["RunLog"]):
     """Runs by adjective."""
 
     def waiting(self) -> Self:
@@ -97,6 +98,7 @@ class RunLog(models.Model):
     class Meta:
         verbose_name = _("run")
         verbose_name_plural = _("runs")
+        base_manager_name = "objects"
         ordering = ["-scheduled_for", "-id"]
         constraints = [
             models.UniqueConstraint(fields=["job", "scheduled_for", "attempt"], name="scheduler_run_once"),

@@ -136,7 +136,7 @@ def test_a_part_of_a_pass_that_fails_doubles_and_loses_nothing_N1_I17(steps, mon
     assert steps.process.runner.recorder.pending() == 0
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("error", ERRORS[1:], ids=lambda error: type(error).__name__)
 def test_a_claim_that_fails_half_way_leaves_nothing_behind_and_is_made_again_N1(steps, monkeypatch, error):
     before = Job.objects.filter(name="job").values().get()
     fault(monkeypatch, claim, "insert_runs", error, 1)
@@ -146,6 +146,13 @@ def test_a_claim_that_fails_half_way_leaves_nothing_behind_and_is_made_again_N1(
     assert not RunLog.objects.exists()
     steps.all(60)
     assert RunLog.objects.get().status == Status.SUCCEEDED
+
+
+def test_a_claim_that_was_refused_as_a_whole_is_made_job_by_job_at_once_N1(steps, monkeypatch):
+    make_job("other")
+    fault(monkeypatch, claim, "insert_runs", ERRORS[0], 1)
+    assert {one.job.name for one in claim_at(steps.process.engine, at(60)).runs} == {"job", "other"}
+    assert RunLog.objects.count() == 2
 
 
 def test_a_signal_receiver_that_always_fails_breaks_nothing_N1(steps):

@@ -15,13 +15,14 @@ from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
-from tests.benchmarks import bench_burst, bench_peers
+from tests.benchmarks import bench_burst, bench_idle, bench_peers
 from tests.benchmarks.figures import Figure, table
 
 BENCHMARKS = ("burst", "latency", "scale", "idle", "import", "cron", "processes", "web", "admin", "peers")
 BY_NAME_ONLY = ("soak",)
 VARIANTS: dict[str, Sequence[tuple[str, ...]]] = {
     "burst": bench_burst.VARIANTS,
+    "idle": bench_idle.VARIANTS,
     "peers": [(peer,) for peer in bench_peers.PEERS],
 }
 MARK = "figures: "
@@ -33,7 +34,7 @@ def steps(names: list[str]) -> Iterator[tuple[str, list[str]]]:
         if name not in (known := (*BENCHMARKS, *BY_NAME_ONLY)):
             raise SystemExit(f"There is no benchmark {name!r}; there are {', '.join(known)}.")
         for arguments in VARIANTS.get(name, [()]):
-            if "DATABASE_URL" not in os.environ or not arguments or arguments[0] == "wal":
+            if "DATABASE_URL" not in os.environ or name != "burst" or arguments[0] == "wal":
                 yield f"tests.benchmarks.bench_{name}", list(arguments)
 
 

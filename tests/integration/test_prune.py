@@ -315,3 +315,23 @@ def test_many_rows_go_in_batches_that_do_not_grow_L1():
     assert pruned.longest_batch < 0.5
     half = times[len(times) // 2]
     assert times[-1] - half < 3 * half + 0.5, "the later batches are as quick as the earlier ones"
+
+
+class ClockOfLooks(ManualClock):
+    """A clock by which a look at some jobs takes a given time."""
+
+    def __init__(self, seconds):
+        super().__init__(T0)
+        self._seconds = seconds
+
+    def monotonic(self):
+        self.advance(self._seconds / 2)
+        return super().monotonic()
+
+
+@pytest.mark.parametrize(("seconds", "looks"), [(0.001, 7), (0.1, 51)], ids=["quick", "slow"])
+def test_quick_looks_are_few_and_slow_ones_small(django_assert_num_queries, seconds, looks):
+    engine = make_engine()
+    Job.objects.bulk_create(Job(name=f"job {n}", task="task", created_at=T0) for n in range(1000))
+    with django_assert_num_queries(looks):
+        assert prune(engine, T0, clock=ClockOfLooks(seconds)).total == 0

@@ -116,30 +116,55 @@ def test_a_task_that_has_returned_waits_for_no_sync_part_of_another_X1(async_thr
     assert outcome.result == "done"
 
 
-def test_a_task_that_is_cancelled_has_ended_when_its_own_sync_part_has_I2(async_thread):
-    started, let_go = threading.Event(), threading.Event()
+class TestATaskThatIsCancelledInASyncPart:
+    """The part itself cannot be interrupted; its thread goes on with it."""
 
-    def part():
-        started.set()
-        let_go.wait(PATIENCE)
+    @pytest.fixture
+    def part(self):
+        return SyncPart()
 
-    async def task():
-        await sync_to_async(part)()
+    def test_it_has_ended_when_its_own_part_has_I2(self, async_thread, part):
+        async def cancelled():
+            going = await part.run_that_is_cancelled()
+            early = going.done()
+            part.let_go.set()
+            return early, await going
 
-    async def cancelled():
-        going = asyncio.create_task(run.on_loop())
-        assert await asyncio.to_thread(started.wait, PATIENCE)
-        run.context.request_stop("cancelled")
+        early, outcome = asyncio.run(cancelled())
+        assert (early, outcome.status) == (False, Status.CANCELLED)
+
+    def test_who_cancels_it_once_more_waits_no_longer_and_hears_nothing_of_its_end_R2(self, async_thread, part, caplog):
+        async def cancelled_twice():
+            going = await part.run_that_is_cancelled()
+            going.cancel()
+            return await asyncio.wait_for(going, PATIENCE / 2)
+
+        outcome = asyncio.run(cancelled_twice())
+        part.let_go.set()
+        async_thread(lambda: None)
+        assert (outcome.status, caplog.records) == (Status.CANCELLED, [])
+
+
+class SyncPart:
+    """A sync part of an async task that goes on until it is let go."""
+
+    def __init__(self):
+        self.started, self.let_go = threading.Event(), threading.Event()
+        self._run = Run(sync_to_async(self))
+
+    def __call__(self):
+        self.started.set()
+        self.let_go.wait(PATIENCE)
+
+    async def run_that_is_cancelled(self):
+        """Return a run that is cancelled in this part, after the loop had time enough to end it."""
+        going = asyncio.create_task(self._run.on_loop())
+        assert await asyncio.to_thread(self.started.wait, PATIENCE)
+        self._run.context.request_stop("cancelled")
         going.cancel()
         for _ in range(20):
             await asyncio.sleep(0)
-        early = going.done()
-        let_go.set()
-        return early, await going
-
-    run = Run(task)
-    early, outcome = asyncio.run(cancelled())
-    assert (early, outcome.status) == (False, Status.CANCELLED)
+        return going
 
 
 def test_after_a_stop_there_is_none_I18(async_thread):

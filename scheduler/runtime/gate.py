@@ -37,6 +37,7 @@ class Gate:
         self.decision: StartDecision | None = None
         self.changed = threading.Condition()
         self.handing_over = False
+        self._starts = 0
         self._start: Callable[[], None] | None = None
         self._delay = 0.0
         self._clock: Clock = SYSTEM_CLOCK
@@ -74,6 +75,7 @@ class Gate:
     def started(self) -> None:
         """Note that the scheduler runs here; `changed` is held."""
         self.phase = Phase.STARTED
+        self._starts += 1
         os.environ[RUNNING_PID] = str(self.pid)
         self.changed.notify_all()
 
@@ -102,7 +104,8 @@ class Gate:
             if self.phase is not Phase.WAITING:
                 return
             self.started()
-        self._call()
+            number = self._starts
+        self._call(number)
 
     def _wait_until_loaded(self) -> None:
         end = self._clock.monotonic() + LOADING_LIMIT_SECONDS
@@ -117,13 +120,12 @@ class Gate:
         while self.phase is Phase.WAITING and (left := end - self._clock.monotonic()) > 0:
             self._clock.wait(self.changed, left)
 
-    def _call(self) -> None:
-        decided = self.decision
+    def _call(self, number: int) -> None:
         try:
             if self._start is not None:
                 self._start()
         except Exception as error:
             logger.exception("The scheduler could not start", extra={"action": "start_failed"})
             with self.changed:
-                if self.decision is decided:  # not noted yet
+                if self.phase is Phase.STARTED and self._starts == number:  # not noted yet, nor started anew since
                     self.failed(error)

@@ -39,13 +39,13 @@ def run(by: str) -> None:
 
     Does nothing when a stop has called that off meanwhile.
     """
-    from scheduler.runtime.runner import Runner  # the engine and its threads: commands that only ask need none of it
-
     global _runner
     with _lock:
         if current() is not None or not startup.stands():
             return
         try:
+            from scheduler.runtime.runner import Runner  # the engine and its threads: who only asks needs none of it
+
             _runner = Runner(by)
             _stop_at_exit()
             _runner.start()

@@ -1,6 +1,7 @@
 """The runner of this process: a start that fails leaves nothing behind, and a stop calls off a start that waits."""
 
 import os
+import sys
 import threading
 
 import pytest
@@ -159,3 +160,21 @@ def test_a_disabled_scheduler_stays_so(runner, monkeypatch):
     local.stop()
     with pytest.raises(ConfigurationError, match="SCHEDULER_ENABLED is False"):
         local.start()
+
+
+def test_a_start_that_cannot_import_what_it_needs_can_be_tried_again(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scheduler.runtime.runner", None)
+    for _ in range(2):
+        with pytest.raises(ImportError):
+            local.start()
+
+
+def test_the_failure_of_a_start_that_was_called_off_says_nothing_of_the_one_asked_for_since(runner, serves):
+    def start():
+        local.stop()
+        local.start()
+        raise OSError("late")
+
+    serves(start, delay=0)
+    assert nothing_waits()
+    assert shown() == (True, "scheduler.start() was called", False)

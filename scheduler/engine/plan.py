@@ -4,11 +4,12 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from django.conf import settings
+from django.db.models import F
 
 from scheduler.engine.dependencies import slot_after_parents
 from scheduler.engine.grid import beginning
 from scheduler.exceptions import InvalidSchedule
-from scheduler.models import Job
+from scheduler.models import UNPLANNED, Job, RunLog
 from scheduler.models.fields import Unreadable
 from scheduler.policy import Policy
 from scheduler.policy.jitter import delay
@@ -114,13 +115,13 @@ def slot_behind(schedule: Schedule, slot: datetime, now: datetime) -> datetime |
     return schedule.next_after(max(slot, now) if schedule.from_completion else slot)
 
 
-def set_next(job: Job, slot: datetime | None, *, not_before: datetime | None = None) -> None:
-    """Make `slot` the next one of the job.
+def set_next(job: Job, slot: datetime | None, *, not_before: datetime | None = None, promised: int = 0) -> None:
+    """Make `slot` the next one of the job, of which `promised` attempts are about to be written.
 
     While the job is busy it is not due: the end of its run plans on. Nor is an orphan, until its task returns.
     """
     policy = policy_of(job)
-    if slot is not None and _is_over(job, policy, slot):
+    if slot is not None and _is_over(job, policy, slot, promised):
         slot = None
     job.next_run_at = slot
     waits = policy.overlap is not Overlap.REPLACE and not is_free(
@@ -147,11 +148,23 @@ def last_instant(job: Job, now: datetime) -> datetime:
     return now if ends_at is None else min(now, ends_at)
 
 
-def _is_over(job: Job, policy: Policy, slot: datetime) -> bool:
-    """Whether the job has had its last slot: `ends_at` has passed, or `max_runs` are done or going on."""
+def _is_over(job: Job, policy: Policy, slot: datetime, promised: int) -> bool:
+    """Whether the job has had its last slot: `ends_at` has passed, or `max_runs` are done, going on or promised."""
     if policy.ends_at is not None and slot > policy.ends_at:
         return True
-    return policy.max_runs is not None and job.ended_runs + job.active_runs >= policy.max_runs
+    if policy.max_runs is None:
+        return False
+    left = policy.max_runs - job.ended_runs - job.active_runs - promised
+    return left <= 0 or left <= _waiting_attempts(job)
+
+
+def _waiting_attempts(job: Job) -> int:
+    """Count the attempts that are promised already.
+
+    Some databases would search all rows of the job; by a sum they cannot, and take the few runs that are open.
+    """
+    waiting = RunLog.objects.using(job._state.db).waiting().filter(due_at__gt=UNPLANNED)
+    return waiting.annotate(owner=F("job_id") + 0).filter(owner=job.pk).count()
 
 
 def jitter_of(job: Job, slot: datetime) -> timedelta:

@@ -43,7 +43,8 @@ def settle(run: RunLog, outcome: Outcome, settled: Settled) -> list[RunLog]:
         if run.trigger in COUNTED:
             _judge_breaker(run, outcome, settled)
         follow_ups += _next_attempt(run, outcome)
-        follow_ups += _plan_on(run, outcome, claimed_for or outcome.started_at, died=died)
+        promised = len(follow_ups)
+        follow_ups += _plan_on(run, outcome, claimed_for or outcome.started_at, died=died, promised=promised)
     except (ConfigurationError, ValueError, OverflowError) as error:
         job.next_run_at = job.next_start_at = None
         job.problem = str(error)
@@ -149,7 +150,7 @@ def _not_before_its_slot(run: RunLog, due_at: datetime) -> datetime:
     return slot if due_at < slot <= due_at + timedelta(seconds=conf.CLAIM_AHEAD) else due_at
 
 
-def _plan_on(run: RunLog, outcome: Outcome, claimed_for: datetime, *, died: bool) -> list[RunLog]:
+def _plan_on(run: RunLog, outcome: Outcome, claimed_for: datetime, *, died: bool, promised: int) -> list[RunLog]:
     """Plan the next start, and write off the slots that passed while the run lived, from `claimed_for` on."""
     job = run.job
     if job.next_start_at == UNPLANNED or not job.enabled or job.paused_at or job.orphaned_at or job.problem:
@@ -159,17 +160,17 @@ def _plan_on(run: RunLog, outcome: Outcome, claimed_for: datetime, *, died: bool
         return []
     schedule = schedule_of(job)
     if isinstance(schedule, AfterJobs):
-        set_next(job, job.next_run_at, not_before=end_of_backoff(job))
+        set_next(job, job.next_run_at, not_before=end_of_backoff(job), promised=promised)
         return []
     if job.next_run_at is None:
         job.next_run_at = _slot_left_open(job, schedule, outcome)
     planned = job.next_start_at
     if died:
         # Nothing was alive to run the slots since: the misfire policy decides on them, not the overlap policy.
-        set_next(job, job.next_run_at, not_before=planned)
+        set_next(job, job.next_run_at, not_before=planned, promised=promised)
         return []
     skipped = _skip_passed(job, outcome.finished_at) if _overlapped(job, claimed_for, outcome.finished_at) else []
-    set_next(job, job.next_run_at, not_before=_earliest_start(run, outcome, planned))
+    set_next(job, job.next_run_at, not_before=_earliest_start(run, outcome, planned), promised=promised)
     return skipped
 
 

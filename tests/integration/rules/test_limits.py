@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduler.engine.control import run_now
+from scheduler.engine.control import run_now, update_job
 from scheduler.models import Status
 from scheduler.schedules import DailyAt, Every
 from tests.factories import DAY, HOUR, T0, at, claim_at, claim_one, finish, ledger, make_engine, make_job, run_at
@@ -95,3 +95,39 @@ def test_max_runs_counts_what_is_going_on_so_that_no_run_is_one_too_many():
         finish(engine, runs[0], at(200))
     job.refresh_from_db()
     assert (job.successes, job.job_state) == (2, "finished")
+
+
+def play(engine, *instants):
+    """Run to its end whatever is due at these instants."""
+    for now in instants:
+        for claimed in claim_at(engine, now).runs:
+            finish(engine, claimed, now)
+
+
+def hours(*numbers):
+    return [at(hours=number) for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("most", "ran"), [(1, [(1, 2)]), (2, [(1, 2), (2, 1)]), (3, [(1, 2), (2, 1), (3, 1)])], ids=str
+)
+def test_max_runs_counts_a_postponed_slot_however_many_slots_pass_before_its_turn(most, ran):
+    job = make_job(schedule=Every(hours=1), max_runs=most)
+    engine = make_engine()
+    run_at(engine, at(hours=1), Status.POSTPONED, postponed_by=3.5 * HOUR)
+    job.refresh_from_db()
+    assert job.job_state == "scheduled"
+    play(engine, *hours(2, 3, 4, 5, 6))
+    assert ledger(job)[1:] == [(at(hours=hour), attempt, Status.SUCCEEDED) for hour, attempt in ran]
+
+
+@pytest.mark.parametrize("skipped", [False, True])
+def test_max_runs_counts_a_promised_attempt_also_where_the_job_is_planned_anew(skipped):
+    job = make_job(schedule=Every(hours=1), max_runs=1)
+    engine = make_engine()
+    run_at(engine, at(hours=1), Status.POSTPONED, postponed_by=1.5 * HOUR)
+    update_job("job", retries=3)
+    play(engine, *hours(1.1, 2))
+    run_at(engine, at(hours=2.5), Status.SKIPPED if skipped else Status.SUCCEEDED)
+    play(engine, *hours(3, 4))
+    assert job.runs.filter(status=Status.SUCCEEDED).count() == 1

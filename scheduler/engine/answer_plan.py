@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from scheduler.engine.evidence import Evidence
 from scheduler.engine.explanation import Finding, Verdict
 from scheduler.engine.moments import lasted, said, shifted
-from scheduler.engine.plan import jitter_of
+from scheduler.engine.plan import jitter_of, slots_begin, waiting_attempts
 from scheduler.models import UNPLANNED, Job
 from scheduler.policy.misfire import RESOLUTION, Misfire, count_slots
 from scheduler.policy.overlap import queues
@@ -86,13 +86,29 @@ def _limit_words(evidence: Evidence) -> str:
         return _("The job starts at {at} (starts_at).").format(at=said(policy.starts_at))
     if policy.ends_at and slot > policy.ends_at:
         return _("The job ends at {at} (ends_at).").format(at=said(policy.ends_at))
-    if policy.max_runs is None:
-        return ""
-    left = max(0, policy.max_runs - evidence.job.ended_runs - evidence.job.active_runs)
-    if evidence.schedule.count_between(evidence.now, slot, left + 1) <= left and left:
+    if policy.max_runs is None or not _comes_after_the_last_run(evidence, policy.max_runs):
         return ""
     text = _("The job will have had its {most} runs by then (max_runs); {ended} have ended.")
     return text.format(most=policy.max_runs, ended=evidence.job.ended_runs)
+
+
+def _comes_after_the_last_run(evidence: Evidence, most: int) -> bool:
+    """Whether the slots before it will have used up `max_runs`. One that is planned has its run."""
+    job, slot = evidence.job, _slot(evidence)
+    left = max(0, most - job.ended_runs - job.active_runs - waiting_attempts(job))
+    planned = job.next_slot
+    if planned is None or (evidence.resumes_at and planned < evidence.resumes_at):
+        begin = slots_begin(job, max(evidence.now, shifted(evidence.resumes_at or evidence.now, -RESOLUTION)))
+        return not left or evidence.schedule.count_between(begin, slot, left + 1) > left
+    behind_it = max(0, left - 1)
+    return evidence.schedule.count_between(_counted_with(evidence, planned), slot, behind_it + 1) > behind_it
+
+
+def _counted_with(evidence: Evidence, planned: datetime) -> datetime:
+    """Return the newest slot that is counted on the run of the one that is planned, which may start later."""
+    start = max(planned, evidence.job.next_start_at or planned, evidence.now)
+    newest = evidence.schedule.previous_before(shifted(start, RESOLUTION)) if evidence.has_grid else None
+    return max(planned, newest or planned)
 
 
 def _replanned(evidence: Evidence) -> Finding:

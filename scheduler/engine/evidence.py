@@ -131,6 +131,12 @@ class Evidence:
         return list(Group.objects.using(Engine().using).paused().filter(name__in=names).order_by("name"))
 
     @cached_property
+    def resumes_at(self) -> datetime | None:
+        """When the last of the pauses that hold the job ends; None when none does, or none has an end."""
+        stops: list[Job | Group] = [self.job, *self.paused_groups]
+        return max((stop.paused_until for stop in stops if stop.paused_until), default=None)
+
+    @cached_property
     def instances(self) -> list[Instance]:
         return list(Instance.objects.using(Engine().using).dispatching().order_by("-heartbeat_at"))
 

@@ -155,10 +155,10 @@ def _is_over(job: Job, policy: Policy, slot: datetime, promised: int) -> bool:
     if policy.max_runs is None:
         return False
     left = policy.max_runs - job.ended_runs - job.active_runs - promised
-    return left <= 0 or left <= _waiting_attempts(job)
+    return left <= 0 or left <= waiting_attempts(job)
 
 
-def _waiting_attempts(job: Job) -> int:
+def waiting_attempts(job: Job) -> int:
     """Count the attempts that are promised already.
 
     Some databases would search all rows of the job; by a sum they cannot, and take the few runs that are open.

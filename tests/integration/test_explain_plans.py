@@ -6,6 +6,9 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import translation
 
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine import dbtime
+from scheduler.engine.control import pause_all, pause_group, pause_job
 from scheduler.engine.explain import Verdict, explain_slot
 from scheduler.exceptions import InvalidOption, UnknownJob
 from scheduler.models import UNPLANNED, Instance, Job, RunLog, Status
@@ -201,6 +204,68 @@ def test_limits_of_the_job(options, minute, verdict, words):
     answer = why(at(minutes=minute), at(seconds=1))
     assert answer.verdict == verdict
     assert words in answer.sentence
+
+
+class TestMaxRuns:
+    """Only slots that will run use up `max_runs`."""
+
+    def verdicts(self, *minutes, now=1):
+        return [why(at(minutes=minute), at(now)).verdict for minute in minutes]
+
+    def test_slots_before_starts_at_do_not_count(self):
+        make_job(max_runs=2, starts_at=at(minutes=10))
+        make_engine()
+        assert self.verdicts(10, 11, 12) == [Verdict.WILL_RUN, Verdict.WILL_RUN, Verdict.NOT_PLANNED]
+
+    def test_a_job_that_is_still_to_be_planned_is_counted_from_starts_at(self):
+        change(make_job(max_runs=2, starts_at=at(minutes=10)), next_start_at=UNPLANNED, next_run_at=None)
+        make_engine()
+        assert self.verdicts(10, 11, 12) == [Verdict.WILL_RUN, Verdict.WILL_RUN, Verdict.NOT_PLANNED]
+
+    @pytest.mark.parametrize(
+        "pause",
+        [
+            lambda until: pause_job("job", until=until),
+            lambda until: pause_group("g", until=until),
+            lambda until: pause_all(until=until),
+        ],
+        ids=["job", "group", "everything"],
+    )
+    def test_slots_in_a_pause_do_not_count(self, pause, monkeypatch):
+        monkeypatch.setattr(SYSTEM_CLOCK, "now", lambda: at(1))
+        monkeypatch.setattr(dbtime, "CLOCK_QUERIES", {})
+        make_job(max_runs=2, columns={"group": "g"})
+        make_engine()
+        pause(at(minutes=10))
+        assert self.verdicts(9, 10, 11, 12) == [
+            Verdict.PAUSED,
+            Verdict.WILL_RUN,
+            Verdict.WILL_RUN,
+            Verdict.NOT_PLANNED,
+        ]
+
+    def test_slots_before_the_probe_of_a_broken_job_do_not_count(self):
+        make_job(breaker_threshold=1, breaker_probe_after=600, max_runs=3, backoff=None)
+        run_at(make_engine(), at(minutes=1), Status.FAILED)
+        assert self.verdicts(12, now=70) == [Verdict.WILL_RUN]
+
+    def test_slots_that_wait_for_the_end_of_a_backoff_count_as_one(self):
+        make_job(max_runs=3, backoff=600)
+        run_at(make_engine(), at(minutes=1), Status.FAILED)
+        will, no = Verdict.WILL_RUN, Verdict.NOT_PLANNED
+        assert self.verdicts(10, 11, 12, 13, now=70) == [Verdict.COALESCED, will, will, no]
+
+    def test_what_is_going_on_and_what_is_promised_count(self):
+        make_job(max_runs=3)
+        engine = make_engine()
+        run_at(engine, at(minutes=1), Status.POSTPONED, postponed_by=HOUR)
+        claim_one(engine, at(minutes=2))
+        assert self.verdicts(3, 4, now=130) == [Verdict.WILL_RUN, Verdict.NOT_PLANNED]
+
+    def test_a_slot_that_is_due_counts(self):
+        make_job(max_runs=2)
+        make_engine(now=at(minutes=5))
+        assert self.verdicts(5, 6, 7, now=301) == [Verdict.UNDECIDED, Verdict.WILL_RUN, Verdict.NOT_PLANNED]
 
 
 def test_a_finished_job_says_when_it_was_last_due():

@@ -1,5 +1,6 @@
 """The schedule editor: one form for every kind, its live preview, and the way into the database through control."""
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
@@ -20,7 +21,7 @@ from scheduler.admin.schedulefields import SCHEDULE_FIELDS, zone_names
 from scheduler.engine import control
 from scheduler.exceptions import SchedulerError
 from scheduler.models import Job
-from scheduler.policy.base import differences
+from scheduler.registry import Task
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Job]
@@ -74,6 +75,7 @@ class JobEditorMixin(_ModelAdmin):
         if request.method != "POST" or PREVIEW in request.POST:
             return super().changeform_view(request, object_id, form_url, context)
         try:
+            request.scheduler_asked = self._ask_gate(request, object_id)  # type: ignore[attr-defined]
             with control.kept_still(whole_number(object_id or "")):
                 return super().changeform_view(request, object_id, form_url, context)
         except SchedulerError as refusal:
@@ -108,15 +110,26 @@ class JobEditorMixin(_ModelAdmin):
         context = {"preview": form.preview}
         return TemplateResponse(request, "admin/scheduler/includes/preview.html", context)
 
+    def _ask_gate(self, request: HttpRequest, object_id: str | None) -> Task | None:
+        """Ask the gate of a job that the form is about to enable, before anything is locked: it may take its time."""
+        job = Job.objects.filter(pk=whole_number(object_id) or 0).first() if object_id else Job(enabled=False)
+        if job is None or job.enabled:
+            return None
+        if not (self.has_change_permission(request, job) if object_id else self.has_add_permission(request)):
+            return None
+        stored = copy(job)  # to validate a form is to write what was sent into its job
+        form_class = self.get_form(request, job if object_id else None, change=bool(object_id))
+        form = form_class(request.POST, request.FILES, instance=job)
+        return control.ask_to_enable(stored, form.changes()) if form.is_valid() else None
+
     def save_model(self, request: HttpRequest, obj: Job, form: Any, change: bool) -> None:
         """Write what the person changed, and nothing else."""
         columns = form.changes()
         if change:
-            control.write_definition(obj.name, columns) if columns else None
+            asked = getattr(request, "scheduler_asked", None)
+            control.write_definition(obj.name, columns, asked) if columns else None
             return
-        data = form.cleaned_data
-        plain = {name: data[name] for name in ("kwargs", "enabled", "description", "group", "priority")}
-        job = control.add_job(data["name"], data["task"], data["schedule"], **plain, **differences(data["policy"]))
+        job = control.insert_job(columns)
         obj.pk, obj._state.adding, obj._state.db = job.pk, False, job._state.db
 
     def response_post_save_add(self, request: HttpRequest, obj: Job) -> HttpResponseRedirect:

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from scheduler.engine.base import Engine
 from scheduler.engine.dependencies import replan_dependents
-from scheduler.engine.write import is_refusal
+from scheduler.engine.write import is_refusal, rewrite
 from scheduler.models import UNPLANNED, Instance, Job
 from scheduler.models.job import WHERE_IT_GOES_ON
 from scheduler.registry import Task
@@ -121,17 +121,23 @@ def _refused(name: str, error: Exception) -> dict[str, Any]:
 
 def _follow(engine: Engine, job: Job, task: Task) -> int:
     """Bring the columns that no person overrode up to date; one write, so that a job never has half a definition."""
-    changes = differences_from_code(job, task, keep=job.overridden_fields)
-    if job.problem.startswith(REFUSED):
-        changes |= {"problem": "", "next_start_at": UNPLANNED}
-    if not job.source or not changes:
+    if not _changes_by_code(job, task):
         return 0
     row = Job.objects.using(engine.using).filter(pk=job.pk)
     try:
-        with transaction.atomic(using=engine.using):
-            return row.update(**changes)
+        return rewrite(row, lambda stored: _changes_by_code(stored, task))
     except Exception as error:
         return row.update(**_refused(job.name, error))
+
+
+def _changes_by_code(job: Job, task: Task) -> dict[str, Any]:
+    """Return the columns in which a job that the code made, as people left it, is behind its code."""
+    if not job.source:
+        return {}
+    changes = differences_from_code(job, task, keep=job.overridden_fields)
+    if job.problem.startswith(REFUSED):
+        changes |= {"problem": "", "next_start_at": UNPLANNED}
+    return changes
 
 
 def differences_from_code(job: Job, task: Task, *, keep: Collection[str] = ()) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import DataError, IntegrityError, OperationalError, connections, models, transaction
 
 from scheduler.engine.isolation import read_committed
-from scheduler.models import Instance
+from scheduler.models import Instance, Job
 
 M = TypeVar("M", bound=models.Model)
 V = TypeVar("V", bound=Callable[..., Any])
@@ -59,6 +59,16 @@ def outside_transactions(view: V) -> V:
     for alias in connections:
         transaction.non_atomic_requests(using=alias)(view)
     return view
+
+
+def rewrite(jobs: models.QuerySet[Job], columns_of: Callable[[Job], dict[str, Any]]) -> int:
+    """Write what `columns_of` makes of each job while nobody else can change it; returns how many were written.
+
+    Who reads, thinks and then writes would undo what others have written meanwhile.
+    """
+    with write_transaction(jobs.db):
+        changes = [(job.pk, columns_of(job)) for job in locked(jobs)]
+        return sum(jobs.filter(pk=pk).update(**columns) for pk, columns in changes if columns)
 
 
 def is_refusal(error: Exception) -> bool:

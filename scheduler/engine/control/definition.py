@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError
 
 from scheduler.arguments import (
     DESCRIPTION_LENGTH,
@@ -23,7 +23,7 @@ from scheduler.engine.dbtime import shared_now
 from scheduler.engine.dependencies import replan_dependents
 from scheduler.engine.plan import schedule_of
 from scheduler.engine.sync import CODE_COLUMNS, differences_from_code
-from scheduler.engine.write import is_refusal, locked, write_transaction
+from scheduler.engine.write import is_refusal, locked, rewrite, write_transaction
 from scheduler.exceptions import InvalidOption, Refused, UnknownJob
 from scheduler.models import Job
 from scheduler.models.fields import Unreadable
@@ -34,6 +34,9 @@ from scheduler.schedules import AfterJobs, Schedule, parse, refuse_cycle
 
 ScheduleLike = Schedule | str | Mapping[str, Any]
 """A schedule, its text form, or its JSON form."""
+
+Columns = dict[str, Any]
+"""Columns of a job's row, each with its value."""
 
 
 def get_job(name: str) -> Job:
@@ -75,24 +78,14 @@ def add_job(
         "group": group,
         "priority": priority,
     }
-    job = Job(
-        name=checked_name(name),
-        schedule=checked_schedule(schedule, of=name),
-        policy=from_options(options),
-        created_at=shared_now(Engine().using),
+    columns = {
+        "name": checked_name(name),
+        "schedule": checked_schedule(schedule, of=name),
+        "policy": from_options(options),
         **{column: CHECKS[column](value) for column, value in given.items()},
-    )
-    if enabled:
-        ask_gate(registry.get(task))
-    try:
-        with _storing(name):
-            job.save(force_insert=True)
-    except InvalidOption:
-        if Job.objects.filter(name=name).exists():
-            raise Refused(f"A job {name!r} exists already; change it with update_job.", code="exists") from None
-        raise
-    replan_dependents(Engine().using, {name})
-    return job
+    }
+    ask_to_enable(Job(enabled=False), columns)
+    return insert_job(columns)
 
 
 def update_job(name: str, **changes: Any) -> Job:
@@ -101,21 +94,46 @@ def update_job(name: str, **changes: Any) -> Job:
     What the code defines and a person changes is remembered as overridden, and kept across deploys. An explicit change
     of the schedule also resets a broken job.
     """
-    return write_definition(name, _columns_from(get_job(name), changes))
+    return _change(name, lambda job: _as_overrides(job, _columns_from(job, changes)))
 
 
-def write_definition(name: str, columns: dict[str, Any]) -> Job:
-    """Write checked columns of a job's definition; see `update_job`."""
-    job = get_job(name)
-    if columns.get("enabled") and not job.enabled:
-        ask_gate(registry.find(columns.get("task", job.task)))
-    if job.source:
-        columns["overridden_fields"] = sorted({*job.overridden_fields, *(columns.keys() & set(CODE_COLUMNS))})
-    if "schedule" in columns:
-        columns |= {"broken_at": None, "consecutive_failures": 0}
-    with _storing(name):
-        Job.objects.filter(pk=job.pk).update(**columns)
-    return get_job(name)
+def follow_code(name: str) -> Job:
+    """Drop every change people made to a job that the code defines: the code registered under the job's own name.
+
+    Raises UnknownTask when that is not registered here, and Refused with code `not_from_code` for a job that people
+    made, or `gate_closed` when the job would be enabled.
+    """
+    return _change(name, _columns_of_code)
+
+
+def insert_job(columns: Columns) -> Job:
+    """Store a new job of checked columns, with no question to a gate; see `add_job`."""
+    job = Job(**columns, created_at=shared_now(Engine().using))
+    try:
+        with _storing(job.name), write_transaction(Engine().using):
+            job.save(force_insert=True)
+    except InvalidOption:
+        if Job.objects.filter(name=job.name).exists():
+            text = f"A job {job.name!r} exists already; change it with update_job."
+            raise Refused(text, code="exists") from None
+        raise
+    replan_dependents(Engine().using, {job.name})
+    return job
+
+
+def write_definition(name: str, columns: Columns, asked: Task | None) -> Job:
+    """Write checked columns of a job's definition; see `update_job`. `asked` is what `ask_to_enable` returned."""
+    return _write(name, lambda job: _as_overrides(job, columns), asked)
+
+
+def ask_to_enable(job: Job, columns: Columns) -> Task | None:
+    """Ask the gate of a job that is off, or new, and that these columns would enable; returns the task that was asked.
+
+    Raises Refused with code `gate_closed`. A gate may take its time, so ask outside of any transaction.
+    """
+    task = _task_to_ask(job, columns)
+    ask_gate(task)
+    return task
 
 
 @contextmanager
@@ -129,27 +147,6 @@ def kept_still(pk: int | None) -> Iterator[None]:
         if pk is not None:
             locked(Job.objects.using(using).filter(pk=pk)).first()
         yield
-
-
-def follow_code(name: str) -> Job:
-    """Drop every change people made to a job that the code defines: the code registered under the job's own name.
-
-    Raises UnknownTask when that is not registered here, and Refused with code `not_from_code` for a job that people
-    made, or `gate_closed` when the job would be enabled.
-    """
-    job = get_job(name)
-    if not job.source:
-        raise Refused(
-            f"{name!r} was made by people and follows no code; change it with update_job, or use remove_job.",
-            code="not_from_code",
-        )
-    task = registry.get(job.name)
-    changes = differences_from_code(job, task)
-    if changes.get("enabled"):
-        ask_gate(task)
-    with _storing(name):
-        Job.objects.filter(pk=job.pk).update(overridden_fields=[], **changes)
-    return get_job(name)
 
 
 def remove_job(name: str) -> None:
@@ -184,12 +181,41 @@ def _parents_of(name: str) -> tuple[str, ...]:
     return job.schedule.jobs if job is not None and isinstance(job.schedule, AfterJobs) else ()
 
 
+def _change(name: str, columns_of: Callable[[Job], Columns]) -> Job:
+    """Change a job that may be enabled by it: its gate is asked before anything is locked."""
+    job = get_job(name)
+    return _write(name, columns_of, ask_to_enable(job, columns_of(job)))
+
+
+def _write(name: str, columns_of: Callable[[Job], Columns], asked: Task | None) -> Job:
+    """Write what `columns_of` makes of the job as it is by now, whatever others did while a gate was asked."""
+
+    def checked(job: Job) -> Columns:
+        columns = columns_of(job)
+        task = _task_to_ask(job, columns)
+        if task is not None and task is not asked:
+            text = f"{name!r} was changed meanwhile, and the gate of {task.name!r} has not been asked; try again."
+            raise Refused(text, code="gate_closed")
+        return columns
+
+    with _storing(name):
+        rewrite(Job.objects.filter(name=name), checked)
+    return get_job(name)
+
+
+def _task_to_ask(job: Job, columns: Columns) -> Task | None:
+    """Return the task with a gate that these columns would enable a job of."""
+    if job.enabled or not columns.get("enabled"):
+        return None
+    task = registry.find(columns.get("task", job.task))
+    return task if task is not None and task.gate is not None else None
+
+
 @contextmanager
 def _storing(name: str) -> Iterator[None]:
-    """Write the definition of a job, all or nothing; raises InvalidOption when the database refuses it."""
+    """Write the definition of a job; raises InvalidOption when the database refuses it."""
     try:
-        with transaction.atomic(using=Engine().using):
-            yield
+        yield
     except DatabaseError as error:
         if not is_refusal(error):
             raise
@@ -207,11 +233,32 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
 """The columns people give as they are stored, each with what makes sure of that."""
 
 
-def _columns_from(job: Job, changes: dict[str, Any]) -> dict[str, Any]:
-    columns: dict[str, Any] = {name: CHECKS[name](changes.pop(name)) for name in CHECKS if name in changes}
+def _columns_from(job: Job, changes: Mapping[str, Any]) -> Columns:
+    """Return the columns that changes of plain columns, the schedule and policy options make of a job."""
+    columns: Columns = {name: check(changes[name]) for name, check in CHECKS.items() if name in changes}
     if "schedule" in changes:
-        columns["schedule"] = checked_schedule(changes.pop("schedule"), of=job.name)
-    if changes:
+        columns["schedule"] = checked_schedule(changes["schedule"], of=job.name)
+    options = {name: value for name, value in changes.items() if name not in columns}
+    if options:
         present = {} if isinstance(job.policy, Unreadable) else differences(job.policy)
-        columns["policy"] = from_options(present | changes)
+        columns["policy"] = from_options(present | options)
     return columns
+
+
+def _as_overrides(job: Job, columns: Columns) -> Columns:
+    """Return columns that a person changes with all that follows from it."""
+    found = dict(columns)
+    if job.source:
+        found["overridden_fields"] = sorted({*job.overridden_fields, *(columns.keys() & set(CODE_COLUMNS))})
+    if "schedule" in columns:
+        found |= {"broken_at": None, "consecutive_failures": 0}
+    return found
+
+
+def _columns_of_code(job: Job) -> Columns:
+    if not job.source:
+        raise Refused(
+            f"{job.name!r} was made by people and follows no code; change it with update_job, or use remove_job.",
+            code="not_from_code",
+        )
+    return {"overridden_fields": [], **differences_from_code(job, registry.get(job.name))}

@@ -1,6 +1,7 @@
 """Only what a person changed is written: what others changed while the form was open stays, or is told."""
 
 import sqlite3
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from scheduler.schedules import Every
 from tests.factories import T0, make_job
 from tests.integration.admin.conftest import client_of
 from tests.integration.admin.pages import page, text_of
+from tests.integration.admin.test_editor import REST
 from tests.integration.conftest import FILE_ALIAS
 
 pytestmark = pytest.mark.usefixtures("task")
@@ -196,6 +198,74 @@ def test_a_preview_asks_no_gate_and_tells_no_conflict_and_a_save_asks_once(boss)
         registry.remove("gated")
     assert asked == [True]
     assert job.enabled
+
+
+@pytest.fixture
+def gated() -> Iterator[list[str]]:
+    """A task whose gate is open and notes what it finds: whether a transaction is open, and the database locked."""
+    found: list[str] = []
+
+    def gate() -> bool:
+        found.append("in a transaction" if connections[FILE_ALIAS].in_atomic_block else "outside")
+        other = sqlite3.connect(connections[FILE_ALIAS].settings_dict["NAME"], timeout=0)
+        try:  # what the scheduler of any process does all the time
+            other.execute("UPDATE scheduler_job SET successes = successes + 1").connection.commit()
+        except sqlite3.OperationalError as error:
+            found.append(str(error))
+        finally:
+            other.close()
+        return True
+
+    register("gated", gate=gate)(lambda: None)
+    yield found
+    registry.remove("gated")
+
+
+@pytest.mark.usefixtures("file_database")
+class TestGateOfASave:
+    """A gate may take its time, so nobody waits for it: it is asked before anything is locked."""
+
+    @pytest.fixture
+    def boss(self):
+        return client_of(User.objects.create_superuser("boss"))
+
+    @pytest.fixture
+    def job(self) -> Job:
+        return make_job("gated", Every(hours=1), task="gated", columns={"enabled": False})
+
+    def test_a_job_is_enabled(self, boss, job, gated):
+        save(boss, job, shown(boss, job) | {"enabled": "on"})
+        assert job.enabled
+        assert gated == ["outside"]
+
+    def test_a_job_is_added(self, boss, gated):
+        sent = {**REST, "name": "new", "task": "gated", "kind": "manual"}
+        assert boss.post(page("job_add"), sent).status_code == 302
+        assert gated == ["outside"]
+
+    def test_it_is_asked_for_nobody_who_may_not_save(self, job, gated):
+        client = client_of(User.objects.create_user("guest", is_staff=True))
+        sent = {**REST, "name": "new", "task": "gated", "kind": "manual"}
+        assert client.post(page("job_add"), sent).status_code == 403
+        assert client.post(page("job_change", job.pk), sent).status_code == 403
+        assert gated == []
+
+    def test_what_was_changed_while_it_was_asked_enables_nothing_behind_another_gate(self, boss, job, task):
+        def give_it_away() -> bool:
+            control.update_job("mine", task="gated")
+            return True
+
+        gates = {"gated": lambda: False, "task": give_it_away}
+        registry.remove("task")
+        for name, gate in gates.items():
+            register(name, gate=gate)(lambda: None)
+        try:
+            mine = make_job("mine", Every(hours=1), columns={"enabled": False})
+            response = save(boss, mine, shown(boss, mine) | {"enabled": "on"})
+        finally:
+            registry.remove("gated")
+        assert "has not been asked; try again" in errors_of(response)["enabled"][0]
+        assert (mine.enabled, mine.task) == (False, "gated")
 
 
 @pytest.mark.usefixtures("file_database")

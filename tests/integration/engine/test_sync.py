@@ -76,6 +76,32 @@ def test_what_a_person_changed_survives_deploys_until_they_give_it_back_H3(known
     assert (job.schedule, job.overridden_fields) == (DailyAt(hour=3), [])
 
 
+def test_what_a_person_changes_while_a_server_starts_is_kept(known, monkeypatch):
+    """Between the moment the start reads the jobs and the moment it writes to one."""
+    register("a", schedule=Every(60), description="old")(lambda: None)
+    deploy(T0, tasks=known)
+    known.remove("a")
+    register("a", schedule=DailyAt(hour=3), description="new")(lambda: None)
+    follow = module._follow
+
+    def interrupted(*given):
+        update_job("a", schedule="every 5m")
+        return follow(*given)
+
+    monkeypatch.setattr(module, "_follow", interrupted)
+    deploy(at(10), tasks=known)
+    job = Job.objects.get(name="a")
+    assert (job.schedule, job.description, job.overridden_fields) == (Every(minutes=5), "new", ["schedule"])
+
+
+def test_a_start_that_changes_nothing_writes_and_locks_nothing(django_assert_num_queries):
+    tasks = make_registry("a", "b", schedule=Every(60))
+    engine, _ = deploy(T0, tasks=tasks)
+    with django_assert_num_queries(3) as queries:  # the jobs, the orphans that may return, the strangers
+        sync(engine, at(5))
+    assert all(query["sql"].startswith("SELECT") and "FOR UPDATE" not in query["sql"] for query in queries)
+
+
 def test_a_task_gone_from_the_code_orphans_its_job_and_its_return_revives_it_I1():
     both, one = registered(a=Every(60), b=Every(60)), registered(a=Every(60))
     engine, _ = deploy(T0, tasks=both)

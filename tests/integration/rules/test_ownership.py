@@ -164,6 +164,46 @@ def test_following_the_code_enables_nothing_behind_a_closed_gate(known):
     assert not stored().enabled
 
 
+class TestWhileAGateThinks:
+    """What somebody else changes meanwhile is neither lost nor half overwritten."""
+
+    @pytest.fixture(autouse=True)
+    def somebody_else_changes_it(self, known):
+        def gate():
+            if not stored().description:
+                update_job("task", description="theirs", retries=2)
+            return True
+
+        define(known, gate=gate)
+        deploy(known)
+        update_job("task", enabled=False)
+
+    def test_a_change_keeps_it_and_keeps_it_over_deploys(self, known):
+        job = update_job("task", enabled=True, timeout=30)
+        assert (job.description, job.policy.retries) == ("theirs", 2)
+        assert job.policy.timeout == timedelta(seconds=30)
+        assert job.overridden_fields == ["description", "enabled", "policy"]
+
+    def test_the_way_back_to_the_code_takes_it_back_too(self):
+        job = follow_code("task")
+        assert (job.enabled, job.description, job.policy.retries, job.overridden_fields) == (True, "", 0, [])
+
+
+def test_nothing_is_enabled_behind_the_gate_of_a_task_given_while_another_gate_was_asked(known):
+    def give_it_away():
+        update_job("task", task="other")
+        return True
+
+    define(known, gate=give_it_away)
+    register("other", gate=lambda: False, into=known)(lambda: None)
+    deploy(known)
+    Job.objects.filter(name="task").update(enabled=False)
+    with pytest.raises(Refused, match="has not been asked; try again") as refused:
+        update_job("task", enabled=True)
+    assert refused.value.code == "gate_closed"
+    assert not stored().enabled
+
+
 def test_a_job_that_a_person_made_is_theirs_although_the_task_is_the_codes(known):
     define(known)
     add_job("mine", "task", "every 7m", retries=1)

@@ -144,7 +144,7 @@ class JobEditorMixin(_ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:
         """A job that the code defines would come back at the next start."""
-        return not (obj is not None and _is_owned(obj)) and super().has_delete_permission(request, obj)
+        return not (obj is not None and control.code_owns(obj)) and super().has_delete_permission(request, obj)
 
     def delete_model(self, request: HttpRequest, obj: Job) -> None:
         """Delete a job with its runs."""
@@ -164,13 +164,9 @@ class JobEditorMixin(_ModelAdmin):
         allowed = super().has_delete_permission(request)
         names = [_("{name} and its run log").format(name=job.name) for job in jobs[:MOST_NAMED]]
         owned = [_("{name}, defined in {module}").format(name=job.name, module=job.source)
-                 for job in jobs if _is_owned(job)]  # fmt: skip
+                 for job in jobs if control.code_owns(job)]  # fmt: skip
         counts = {self.opts.verbose_name_plural: len(jobs)}
         return names, counts, set() if allowed else {self.opts.verbose_name}, owned
 
     def _job_url(self, pk: Any) -> str:
         return reverse(f"{self.admin_site.name}:scheduler_job_page", args=[pk])
-
-
-def _is_owned(job: Job) -> bool:
-    return bool(job.source) and job.orphaned_at is None

@@ -152,9 +152,19 @@ def kept_still(pk: int | None) -> Iterator[None]:
 def remove_job(name: str) -> None:
     """Delete a job with its runs; refused for a job the code defines, which would come back at the next start."""
     job = get_job(name)
-    if job.source and job.name in registry:
-        raise Refused(f"{name!r} is defined in {job.source}; disable it, or remove its @register.", code="code_owned")
+    if code_owns(job):
+        text = f"{name!r} is defined in {job.source}; disable it, or remove its @register and start the scheduler once."
+        raise Refused(text, code="code_owned")
     job.delete()
+
+
+def code_owns(job: Job) -> bool:
+    """Whether code defines the job, here or in another process, and would bring it back.
+
+    Of code elsewhere the mark of an orphan tells, as long as nobody gave the job another task.
+    """
+    is_served = job.orphaned_at is None and job.task == job.name
+    return bool(job.source) and (job.name in registry or is_served)
 
 
 def checked_schedule(schedule: ScheduleLike, *, of: str = "") -> Schedule:

@@ -1,12 +1,13 @@
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.urls import reverse
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import Job
 from scheduler.registry import register, registry
 from scheduler.schedules import AfterJobs, Cron, DailyAt, Every, Manual, Monthly, Once, Weekly, parse_text
-from tests.factories import make_job
-from tests.integration.admin.pages import page, text_of, told
+from tests.factories import T0, make_job
+from tests.integration.admin.pages import JOBS, page, text_of, told
 
 pytestmark = pytest.mark.usefixtures("task")
 REST = {"task": "task", "description": "", "enabled": "on", "kwargs": "{}", "group": "", "priority": 0}
@@ -190,6 +191,26 @@ def test_a_job_the_code_defines_cannot_be_deleted(boss):
     finally:
         registry.remove("owned")
     assert Job.objects.filter(name="owned").exists()
+
+
+class TestCodeIsBack:
+    """A job is marked as an orphan, its code is here again, and no scheduler has started since."""
+
+    @pytest.fixture(autouse=True)
+    def job(self, db) -> Job:
+        return make_job("task", columns={"source": "app.tasks", "orphaned_at": T0, "problem": "gone"})
+
+    def test_it_cannot_be_deleted(self, boss, job):
+        assert boss.post(page("job_delete", job.pk), {"post": "yes"}).status_code == 403
+        assert Job.objects.exists()
+
+    def test_among_many_it_is_named_and_no_deletion_is_told_or_kept_in_the_history(self, boss, job):
+        sent = {"action": "delete_selected", "_selected_action": [job.pk], "post": "yes"}
+        response = boss.post(reverse(JOBS), sent)
+        assert "task, defined in app.tasks" in text_of(response)
+        assert told(response) == []
+        assert Job.objects.exists()
+        assert not LogEntry.objects.exists()
 
 
 def test_deleting_is_confirmed_on_a_page_that_reads_no_run(boss, django_assert_max_num_queries):

@@ -16,7 +16,6 @@ from scheduler.engine.control import (
     pause_all,
     pause_group,
     pause_job,
-    remove_job,
     reset_job,
     resume_all,
     resume_group,
@@ -97,20 +96,6 @@ def test_a_wrong_update_changes_nothing(changes):
     with pytest.raises((InvalidSchedule, InvalidOption, UnknownTask)):
         update_job("job", **changes)
     assert Job.objects.values().get() == before
-
-
-def test_remove_job_deletes_a_job_of_people_but_not_one_of_the_code():
-    make_job("mine")
-    make_job("task", columns={"source": "app.tasks"})
-    remove_job("mine")
-    assert "app.tasks" in refused("code_owned", remove_job, "task")
-    assert [job.name for job in list_jobs()] == ["task"]
-
-
-def test_a_job_of_gone_code_can_be_removed():
-    make_job(task="gone", columns={"source": "app.tasks", "orphaned_at": T0})
-    remove_job("job")
-    assert not Job.objects.exists()
 
 
 def test_nothing_starts_after_a_pause_has_committed_I13():

@@ -1,6 +1,7 @@
 """Engines that do the same thing at the same moment, each in a thread of its own, on a SQLite file."""
 
 import threading
+from datetime import timedelta
 from unittest import mock
 
 import pytest
@@ -8,6 +9,7 @@ from django.db import connections, transaction
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine import write
+from scheduler.engine.control import update_job
 from scheduler.engine.finish import finish_runs
 from scheduler.engine.rescue import rescue
 from scheduler.engine.sync import sync
@@ -70,6 +72,16 @@ def test_engines_that_boot_together_make_each_job_once_A2():
     all_at_once(lambda number: sync(engines[number], T0))
     assert Job.objects.count() == 20
     assert not Job.objects.filter(orphaned_at__isnull=False).exists()
+
+
+def test_options_that_people_change_at_once_are_all_kept():
+    make_job(columns={"source": "app.tasks"})
+    options = [{"retries": 2}, {"timeout": 30}, {"max_runs": 9}, {"priority": 5}]
+    assert len(options) == ENGINES
+    all_at_once(lambda number: update_job("job", **options[number]))
+    job = Job.objects.get()
+    assert (job.policy.retries, job.policy.timeout, job.policy.max_runs) == (2, timedelta(seconds=30), 9)
+    assert (job.priority, job.overridden_fields) == (5, ["policy", "priority"])
 
 
 def test_a_lost_run_is_closed_by_exactly_one_of_many_rescuers_G1():

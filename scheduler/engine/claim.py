@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 
 from django.db import IntegrityError
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.bulk import LostRace, insert_runs, update_rows
@@ -18,7 +18,7 @@ from scheduler.engine.mark import ask_to_stop
 from scheduler.engine.read import read_rows
 from scheduler.engine.sync import served_elsewhere, take_back
 from scheduler.engine.write import is_refusal, locked, write_transaction
-from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status
+from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.models.fields import Unreadable
 from scheduler.policy import Policy
 from scheduler.policy.overlap import Overlap, is_free
@@ -178,9 +178,14 @@ def claim_waiting(engine: Engine, now: datetime, *, ahead: timedelta, limit: int
 
 
 def _ready(engine: Engine, limits: Limits, horizon: datetime, run_id: int | None) -> QuerySet[RunLog]:
-    """The attempts that can start by all that the database can tell: those that cannot must not crowd them out."""
+    """The attempts that can start by all that the database can tell: those that cannot must not crowd them out.
+
+    A backfill lets the slot of its job go first that has been waiting longer; else it would keep all of them waiting.
+    """
     ready = limits.open_attempts(RunLog.objects.using(engine.using).ready(horizon))
     ready = ready.filter(Q(job__active_runs=0) | Q(job__policy__contains=ALLOWS))
+    slot_is_first = Q(job__next_start_at__gt=UNPLANNED, job__next_start_at__lte=F("due_at"))
+    ready = ready.exclude(slot_is_first, trigger=Trigger.BACKFILL)
     return ready if run_id is None else ready.filter(pk=run_id)
 
 

@@ -128,10 +128,10 @@ def _write_jobs(engine: Engine, jobs: dict[int, Job], versions: dict[int, int]) 
 
 
 def promote_backfill(engine: Engine, ended: Sequence[RunLog], now: datetime) -> int:
-    """A backfill goes slot by slot: the end of one of its runs makes the next one due."""
+    """A backfill goes slot by slot: the end of one of its runs makes the next one due, unless it is put off itself."""
     promoted = 0
     for run in ended:
-        if run.trigger == Trigger.BACKFILL:
+        if run.trigger == Trigger.BACKFILL and run.status != Status.POSTPONED:
             waiting = RunLog.objects.using(engine.using).filter(
                 job_id=run.job_id, trigger=Trigger.BACKFILL, status=Status.PENDING, due_at__isnull=True
             )

@@ -119,6 +119,8 @@ def backfill(
 
 def _slots(job: Job, start: datetime, end: datetime) -> Iterator[datetime]:
     schedule = schedule_of(job)
+    if schedule.from_completion:
+        return  # its slots follow from its runs: there are none without one
     slot = schedule.next_after(shifted(start, -RESOLUTION))
     while slot is not None and slot <= end and not (job.next_run_at and slot >= job.next_run_at):
         yield slot

@@ -1,5 +1,7 @@
 """Backfill: runs for slots of the past, one by one, oldest first."""
 
+from datetime import timedelta
+
 import pytest
 
 from scheduler.engine.control import backfill, cancel_run, run_now
@@ -10,7 +12,19 @@ from scheduler.exceptions import InvalidOption, Refused
 from scheduler.models import RunLog, Status, Trigger
 from scheduler.registry import register
 from scheduler.schedules import Every, Manual
-from tests.factories import HOUR, at, claim_at, claim_one, finish, ledger, make_engine, make_job, run_at
+from tests.factories import (
+    HOUR,
+    MINUTE,
+    at,
+    claim_at,
+    claim_one,
+    finish,
+    ledger,
+    make_engine,
+    make_job,
+    run_at,
+    tick_at,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known")]
 
@@ -40,6 +54,11 @@ def job(clock):
 @pytest.fixture
 def engine(job):
     return make_engine(now=at(hours=7, minutes=30))
+
+
+def planned(slot):
+    """The columns of a job that is planned for a slot, and has missed none before."""
+    return {"next_run_at": slot, "next_start_at": slot}
 
 
 def hours_of(rows):
@@ -141,6 +160,44 @@ def test_cancelling_one_that_waits_keeps_the_chain_single(job, engine, which):
     assert hours_of(done) == [hour for number, hour in enumerate([4, 5, 6]) if number != which]
 
 
+def test_a_link_that_is_put_off_keeps_its_turn_and_the_chain_single(clock):
+    make_job(schedule=Every(hours=1), overlap="allow", max_concurrent=5, columns=planned(at(hours=9)))
+    engine, now = make_engine(), at(hours=8, minutes=1)
+    clock.set(now)
+    backfill("job", at(hours=1), at(hours=8))
+    finish(engine, claim_one(engine, now), now, Status.POSTPONED, postponed_by=at(600) - at(0))
+    assert claim_at(engine, now).runs == []
+    for hour in (1, 2):
+        claimed = claim_one(engine, at(hours=8, minutes=11))
+        assert hours_of([claimed.run]) == [hour]
+        finish(engine, claimed, at(hours=8, minutes=11))
+    assert in_flight() == 1
+
+
+def test_a_link_that_is_put_off_and_then_cancelled_lets_the_next_one_go(job, engine):
+    backfill("job", at(hours=1), at(hours=7))
+    now = at(hours=7, minutes=30)
+    finish(engine, claim_one(engine, now), now, Status.POSTPONED, postponed_by=HOUR)
+    cancel_run(RunLog.objects.get(due_at__isnull=False).pk)
+    assert hours_of([claim_one(engine, now).run]) == [5]
+
+
+@pytest.mark.parametrize("overlap", ["queue_one", "replace"])
+def test_slots_of_the_job_and_the_links_take_turns(clock, overlap):
+    """Each lasts 90 s, and a slot comes every minute: none of the two keeps the other from starting for ever."""
+    make_job(overlap=overlap, columns=planned(at(minutes=61)))
+    engine, now, order = make_engine(), at(minutes=60, seconds=50), []
+    clock.set(now)
+    backfill("job", at(minutes=1), at(minutes=10))
+    for _ in range(6):
+        (claimed,) = tick_at(engine, now).claims.runs
+        order.append(claimed.run.trigger)
+        tick_at(engine, now + MINUTE)
+        now += timedelta(seconds=90)
+        finish(engine, claimed, now)
+    assert order == [Trigger.BACKFILL, Trigger.SCHEDULE] * 3
+
+
 def test_a_second_backfill_joins_the_chain(job, engine):
     backfill("job", at(hours=6), at(hours=7))
     now = at(hours=7, minutes=30)
@@ -171,9 +228,11 @@ def test_a_run_by_hand_does_not_wait_for_the_whole_backfill(job, engine):
     assert set(triggers) == {"manual", "backfill"}
 
 
-def test_a_job_without_slots_has_nothing_to_backfill(clock):
-    make_job("manual", Manual())
-    assert backfill("manual", at(-9), at(0)) == []
+@pytest.mark.parametrize("schedule", [Manual(), Every(hours=1, from_completion=True)], ids=["manual", "no grid"])
+def test_a_job_without_slots_of_the_past_has_nothing_to_backfill(clock, schedule):
+    make_job(schedule=schedule, planned_at=at(hours=8))
+    clock.set(at(hours=8))
+    assert backfill("job", at(hours=1), at(hours=5), only="all") == []
 
 
 class TestAfterRetention:

@@ -63,7 +63,7 @@ def _forget_the_future(engine: Engine, now: datetime) -> None:
     Nor is an instance alive until the wrong time: those that live renew their heartbeat, the others are soon dead.
     """
     jobs = Job.objects.using(engine.using)
-    for column in ("last_success_at", "last_finished_at", "last_outcome_at"):
+    for column in ("last_success_at", "last_finished_at", "last_outcome_at", "broken_at"):
         jobs.filter(**{f"{column}__gt": now}).update(**{column: now})
     for column in ("last_slot", "anchor_at"):  # since when jobs count what others do
         jobs.filter(schedule__contains='"after_jobs"', **{f"{column}__gt": now}).update(**{column: now})

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from scheduler.engine.base import Engine
 from scheduler.engine.limits import Limits, rate_is_used_up
-from scheduler.engine.plan import last_instant, policy_of, replan, schedule_of, set_next, slot_behind
+from scheduler.engine.plan import last_instant, policy_of, probe_from, replan, schedule_of, set_next, slot_behind
 from scheduler.engine.sync import served_elsewhere
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
@@ -89,9 +89,11 @@ def step_over(engine: Engine, job: Job, now: datetime, limits: Limits) -> Decisi
 def may_run(job: Job, *, at: datetime | None = None) -> bool:
     """Return whether the schedule of a job may start it: enabled, not stopped by anybody, or due for its probe.
 
-    A pause that is over by `at` stops it no longer, though nobody may have ended it yet.
+    A pause that is over by `at` stops it no longer, though nobody may have ended it yet. A slot that is planned for a
+    broken job is that of its probe; an attempt that was promised before may be due too early for one.
     """
-    probing = job.broken_at and policy_of(job).breaker_probe_after
+    probe_at = probe_from(job)
+    probing = probe_at is not None and (at is None or at >= probe_at)
     is_over = at is not None and job.paused_until is not None and job.paused_until <= at
     paused = job.paused_at and not is_over
     return job.enabled and not (paused or job.orphaned_at or (job.broken_at and not probing))

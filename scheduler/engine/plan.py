@@ -70,8 +70,16 @@ def replan(job: Job, now: datetime, *, since: datetime | None = None) -> None:
 
 def plan_probe(job: Job, now: datetime, *, included: bool = False) -> None:
     """Plan the half-open run of a broken job: its first slot once `breaker_probe_after` is over, if it has one."""
-    slot = first_slot(job, now, included=included) if policy_of(job).breaker_probe_after else None
+    slot = first_slot(job, now, included=included) if probe_from(job) else None
     set_next(job, slot, not_before=slots_begin(job, now))
+
+
+def probe_from(job: Job) -> datetime | None:
+    """Return from when on a broken job may be probed; None when it is not broken, or waits for a person."""
+    if job.broken_at is None or not (wait := policy_of(job).breaker_probe_after):
+        return None
+    last_end: datetime = job.last_finished_at or job.broken_at
+    return last_end + wait
 
 
 def slots_begin(job: Job, now: datetime) -> datetime:
@@ -79,9 +87,7 @@ def slots_begin(job: Job, now: datetime) -> datetime:
     policy, begin = policy_of(job), now
     if policy.starts_at is not None and policy.starts_at > begin:
         begin = policy.starts_at - RESOLUTION
-    if job.broken_at and policy.breaker_probe_after:
-        begin = max(begin, (job.last_finished_at or job.broken_at) + policy.breaker_probe_after)
-    return begin
+    return max(begin, probe_from(job) or begin)
 
 
 def first_slot(job: Job, begin: datetime, *, included: bool) -> datetime | None:

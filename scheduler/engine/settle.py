@@ -95,6 +95,8 @@ def _judge_breaker(run: RunLog, outcome: Outcome, settled: Settled) -> None:
     failed = outcome.failed or _lost_for_good(run, outcome)
     if not failed and outcome.status != Status.SUCCEEDED:
         return
+    if not failed and job.broken_at and outcome.started_at < job.broken_at:
+        return  # it began before the failure that broke the job, and is no probe
     job.consecutive_failures = job.consecutive_failures + 1 if failed else 0
     verdict = breaker.judge(
         failed=failed,

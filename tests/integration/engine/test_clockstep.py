@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from scheduler.engine import clockstep
 from scheduler.engine.clockstep import clock_moved_back
-from scheduler.models import Job, RunLog
+from scheduler.models import Job, RunLog, Status
 from scheduler.schedules import Cron, DailyAt, Every, Once, Schedule
 from tests.factories import HOUR, T0, at, claim_at, finish, ledger, make_engine, make_job, run_at
 
@@ -55,6 +55,16 @@ def test_a_frequent_cron_takes_its_first_slot_that_the_ledger_has_not_decided_I1
     job.refresh_from_db()
     assert job.next_run_at == at(minutes=40)
     assert len(ledger(job)) == 3
+
+
+def test_a_job_that_broke_by_the_wrong_clock_is_brought_back_by_its_probe_I17():
+    job, engine = make_job(breaker_threshold=1, breaker_probe_after=60, backoff=None), make_engine()
+    run_at(engine, at(hours=1), Status.FAILED)
+    clock_moved_back(engine, at(0))
+    (probe,) = claim_at(engine, at(minutes=3)).runs
+    assert finish(engine, probe, at(minutes=3)).recovered != []
+    job.refresh_from_db()
+    assert job.broken_at is None
 
 
 def test_an_orphan_that_keeps_its_plan_does_not_become_due_I13():

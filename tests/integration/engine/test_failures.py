@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from scheduler.engine.claim import claim_waiting
 from scheduler.engine.control import reset_job, update_job
 from scheduler.models import Job, RunLog, Status, Trigger
 from scheduler.schedules import DailyAt, Every
@@ -138,6 +139,26 @@ def test_a_probe_that_fails_keeps_the_job_broken_without_a_second_notice_I14():
     job.refresh_from_db()
     assert (settled.broken, job.job_state) == ([], "broken")
     assert job.next_run_at >= at(minutes=22)
+
+
+def test_the_late_success_of_a_run_that_began_before_it_broke_does_not_bring_a_job_back_I14():
+    job, engine = make_job(overlap="allow", max_concurrent=2, breaker_threshold=1, backoff=None), make_engine()
+    first, second = claim_one(engine, at(60)), claim_one(engine, at(120))
+    finish(engine, second, at(120), Status.FAILED, after=1)
+    assert finish(engine, first, at(60), after=62).recovered == []
+    job.refresh_from_db()
+    assert (job.broken_at, job.consecutive_failures) == (at(121), 1)
+
+
+@pytest.mark.parametrize(("put_off", "starts"), [(300, []), (7200, [at(60)])], ids=["before the probe", "after it"])
+def test_a_postponed_slot_of_a_broken_job_starts_no_earlier_than_its_probe(put_off, starts):
+    make_job(breaker_threshold=1, breaker_probe_after=3600, backoff=None)
+    engine = make_engine()
+    run_at(engine, at(60), Status.POSTPONED, postponed_by=timedelta(seconds=put_off))
+    run_at(engine, at(120), Status.FAILED)
+    claims = claim_waiting(engine, at(60 + put_off), ahead=timedelta(0), limit=1)
+    assert [one.run.scheduled_for for one in claims.runs] == starts
+    assert RunLog.objects.get(attempt=2).status == (Status.RUNNING if starts else Status.CANCELLED)
 
 
 def test_a_thousand_failures_in_a_row_keep_the_cap_and_the_job_N3():

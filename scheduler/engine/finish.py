@@ -34,10 +34,10 @@ def finish_runs(engine: Engine, ends: Sequence[Finished], *, in_doubt: bool = Fa
     Most jobs are as their claim left them, so the ends are written on that condition, without reading anything first.
     If anybody changed one of the jobs meanwhile, nothing was written, and the rows are locked and read. `in_doubt`
     reads at once: for runs of others, and when an earlier try may have been committed although its answer was lost.
-    So do two ends of one job, which must add up.
+    So do two ends of one job, which must add up, and runs that were lost: somebody may have asked them to stop.
     """
     each_of_its_own_job = len({end.run.job_id for end in ends}) == len(ends)
-    if each_of_its_own_job and not in_doubt:
+    if each_of_its_own_job and not in_doubt and all(end.outcome.status != Status.LOST for end in ends):
         try:
             with write_transaction(engine.using):
                 return _settle_all(engine, [(end.run, end.outcome) for end in ends], Settled())

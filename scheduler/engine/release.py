@@ -6,6 +6,7 @@ from datetime import datetime
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.bulk import update_rows
 from scheduler.engine.decide import may_run
+from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
 from scheduler.engine.plan import end_of_backoff, set_next
 from scheduler.engine.write import locked, write_transaction
 from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
@@ -13,20 +14,31 @@ from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
 BESIDE_THE_PLAN = (Trigger.MANUAL, Trigger.BACKFILL)
 
 
-def release_runs(engine: Engine, claimed: Sequence[Claimed]) -> None:
+def release_runs(engine: Engine, claimed: Sequence[Claimed]) -> Settled:
     """Undo claims: a slot is due again as if nobody had taken it, a promised attempt is promised again.
 
-    The tokens are void from then on. Whoever takes the slot next decides afresh whether it is too late.
+    The tokens are void from then on. Whoever takes the slot next decides afresh whether it is too late. A run that was
+    asked to stop meanwhile must start nowhere else: it ends, and what follows is returned.
     """
     by_id = {one.run.pk: one for one in claimed}
     with write_transaction(engine.using):
         rows = locked(RunLog.objects.using(engine.using).filter(pk__in=by_id, status=Status.RUNNING).order_by("pk"))
-        runs = [run for run in rows if run.token == by_id[run.pk].run.token]
+        held = [run for run in rows if run.token == by_id[run.pk].run.token]
+        runs = [run for run in held if run.stop_requested_at is None]
         wanted = {run.job_id for run in runs}
         jobs = locked(Job.objects.using(engine.using).filter(pk__in=wanted).order_by("pk"))
         by_job = {job.pk: job for job in jobs}
         taken = {run.pk for run in reversed(runs) if _give_back(engine, by_job[run.job_id], run, by_id[run.pk].job)}
         _write(engine, runs, taken, by_job.values(), by_id)
+    unwanted = [_cancelled(run) for run in held if run.stop_requested_at is not None]
+    return finish_runs(engine, unwanted, in_doubt=True) if unwanted else Settled()
+
+
+def _cancelled(run: RunLog) -> Finished:
+    started_at = run.started_at or run.scheduled_for
+    ended_at = max(run.stop_requested_at or started_at, started_at)
+    reason = "asked to stop before it began"
+    return Finished(run, Outcome(status=Status.CANCELLED, started_at=started_at, finished_at=ended_at, reason=reason))
 
 
 def _is_from_plan(job: Job, run: RunLog) -> bool:

@@ -118,6 +118,12 @@ def _lost_for_good(run: RunLog, outcome: Outcome) -> bool:
     return outcome.status == Status.LOST and not outcome.blameless and run.failed_attempts + 1 >= MAX_LOST_ATTEMPTS
 
 
+def _goes_again(run: RunLog, outcome: Outcome) -> bool:
+    """Whether the slot of a lost run is run again: not when somebody had asked the run to stop, and it did not hear."""
+    is_wanted = run.stop_requested_at is None and policy_of(run.job).on_lost is OnLost.RETRY
+    return is_wanted and not _lost_for_good(run, outcome)
+
+
 def _next_attempt(run: RunLog, outcome: Outcome) -> list[RunLog]:
     """Return the promise of a further attempt of the same slot, if the task or the policies ask for one."""
     policy = policy_of(run.job)
@@ -128,7 +134,7 @@ def _next_attempt(run: RunLog, outcome: Outcome) -> list[RunLog]:
         return []
     elif outcome.failed and run.failed_attempts < policy.retries:
         delay = policy.backoff.step(failed_attempts)
-    elif outcome.status == Status.LOST and policy.on_lost is OnLost.RETRY and not _lost_for_good(run, outcome):
+    elif outcome.status == Status.LOST and _goes_again(run, outcome):
         delay = NO_TIME
     else:
         return []

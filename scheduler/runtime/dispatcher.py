@@ -104,7 +104,7 @@ class Dispatcher:
 
     def _hand_over(self, passed: Tick) -> None:
         if self._stopping():
-            release_runs(self._engine, passed.claims.runs)
+            announce.settled(release_runs(self._engine, passed.claims.runs))
             return
         self._executor.submit(*passed.claims.runs)
         if passed.claims.asked_to_stop:

@@ -161,7 +161,7 @@ class Runner:
     def _give_back(self) -> None:
         self.dispatching.join(self._seconds_for_runs())  # it may be about to hand over what it has just claimed
         if unstarted := self.executor.withdraw():
-            release_runs(self.engine, unstarted)
+            announce.settled(release_runs(self.engine, unstarted))
 
     def _wait_for_runs(self) -> None:
         self.executor.wait_until_idle(self._seconds_for_runs())

@@ -252,7 +252,7 @@ class Node:
     def _stop(self) -> Iterator[str]:
         unstarted, self.queue = [claimed for _, claimed in self.queue], []
         if unstarted:
-            release_runs(self.engine, unstarted)
+            self._settled(release_runs(self.engine, unstarted))
         yield "release_runs"
         yield "wait"
         if self.ends:

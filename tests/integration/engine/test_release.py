@@ -7,7 +7,7 @@ from scheduler.engine.sync import take_back
 from scheduler.models import Job, RunLog, Status, Trigger
 from scheduler.policy.codec import from_options
 from scheduler.schedules import DailyAt, Every
-from tests.factories import T0, at, claim_at, claim_one, finish, ledger, make_engine, make_job, run_at, tick_at
+from tests.factories import MINUTE, T0, at, claim_at, claim_one, finish, ledger, make_engine, make_job, run_at, tick_at
 
 pytestmark = pytest.mark.django_db
 
@@ -78,6 +78,33 @@ def test_a_retry_given_back_is_promised_again_I11():
     again = claim_one(engine, at(hours=1, seconds=11)).run
     assert (again.attempt, again.trigger) == (2, Trigger.RETRY)
     assert len(ledger(job)) == 2
+
+
+@pytest.mark.parametrize("trigger", [Trigger.SCHEDULE, Trigger.RETRY])
+def test_a_run_that_was_cancelled_before_it_began_is_not_given_back_but_ends(trigger):
+    job = make_job(schedule=DailyAt(hour=13), retries=1, backoff=[10])
+    engine, now = make_engine(), at(hours=1)
+    if trigger == Trigger.RETRY:
+        run_at(engine, now, Status.FAILED)
+        now = at(hours=1, seconds=10)
+    claimed = claim_one(engine, now)
+    RunLog.objects.filter(pk=claimed.run.pk).update(stop_requested_at=now, note="cancelled by ann")
+    settled = release_runs(engine, [claimed])
+    run = RunLog.objects.get(pk=claimed.run.pk)
+    assert (run.status, run.reason, run.trigger) == (Status.CANCELLED, "asked to stop before it began", trigger)
+    assert settled.finished == [run]
+    job.refresh_from_db()
+    assert (job.active_runs, job.cancellations, job.next_run_at) == (0, 1, at(days=1, hours=1))
+    assert claim_at(engine, now + MINUTE).runs == []
+
+
+def test_the_next_slot_of_a_job_follows_a_run_that_was_to_be_replaced_before_it_began():
+    job, engine = make_job(overlap="replace"), make_engine()
+    claimed = claim_one(engine, at(60))
+    assert claim_at(engine, at(120)).asked_to_stop == [claimed.run.pk]
+    release_runs(engine, [claimed])
+    claim_one(engine, at(121))
+    assert ledger(job) == [(at(60), 1, Status.CANCELLED), (at(120), 1, Status.RUNNING)]
 
 
 def test_only_the_holder_of_the_token_can_give_back():

@@ -5,7 +5,7 @@ from django.db import IntegrityError
 
 from scheduler.engine.finish import finish_runs
 from scheduler.engine.presence import renew
-from scheduler.engine.rescue import rescue
+from scheduler.engine.rescue import close_as_lost, rescue
 from scheduler.models import Instance, RunLog, Status, Trigger
 from scheduler.schedules import DailyAt
 from tests.factories import at, claim_at, claim_one, finish, ledger, make_engine, make_job, tick_at
@@ -106,6 +106,27 @@ def test_on_lost_skip_leaves_the_slot_to_history():
     rescue(engine, at(hours=2), nobody)
     assert claim_at(engine, at(hours=3)).runs == []
     assert ledger(job) == [(at(hours=1), 1, Status.LOST)]
+
+
+@pytest.mark.parametrize("blameless", [False, True], ids=["killed", "stopped"])
+def test_a_run_that_was_cancelled_and_lost_because_it_did_not_listen_is_not_tried_again(blameless):
+    job = make_job(schedule=DailyAt(hour=13))
+    engine, now = make_engine(), at(hours=1)
+    claim_one(engine, now)
+    RunLog.objects.update(stop_requested_at=now)
+    close_as_lost(engine, [RunLog.objects.get()], at(hours=2), "its process is gone", blameless=blameless)
+    assert ledger(job) == [(now, 1, Status.LOST)]
+    assert claim_at(engine, at(hours=2)).runs == []
+
+
+def test_a_run_that_was_cancelled_just_before_its_process_stopped_is_not_tried_again():
+    """It stopped for the sake of its process, and says so, before it could hear of the wish."""
+    job = make_job(schedule=DailyAt(hour=13))
+    engine, now = make_engine(), at(hours=1)
+    claimed = claim_one(engine, now)
+    RunLog.objects.update(stop_requested_at=now)
+    finish(engine, claimed, now, Status.LOST, blameless=True)
+    assert ledger(job) == [(now, 1, Status.LOST)]
 
 
 def test_a_late_finisher_does_not_overwrite_the_verdict_nor_the_new_run_G3_I6():

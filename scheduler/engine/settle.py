@@ -170,7 +170,7 @@ def _plan_on(run: RunLog, outcome: Outcome, claimed_for: datetime, *, died: bool
     if isinstance(schedule, AfterJobs):
         set_next(job, job.next_run_at, not_before=end_of_backoff(job), promised=promised)
         return []
-    if job.next_run_at is None:
+    if job.next_run_at is None or (schedule.from_completion and run.trigger in COUNTED):
         job.next_run_at = _slot_left_open(job, schedule, outcome)
     planned = job.next_start_at
     if died:
@@ -183,8 +183,8 @@ def _plan_on(run: RunLog, outcome: Outcome, claimed_for: datetime, *, died: bool
 
 
 def _slot_left_open(job: Job, schedule: Schedule, outcome: Outcome) -> datetime | None:
-    """Return the next slot where the start of a run had left it open: counted from completion, or the last of
-    `max_runs`, which is not used up by a run that was skipped."""
+    """Return the next slot where the run decides on it: counted from completion, that of its last attempt too, or after
+    the last of `max_runs`, which is not used up by a run that was skipped."""
     if schedule.from_completion:
         return schedule.next_after(outcome.finished_at)
     if policy_of(job).max_runs is None or job.last_slot is None or job.broken_at:

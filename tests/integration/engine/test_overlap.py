@@ -1,11 +1,12 @@
 """Slots that come while a run of their job lives, by overlap policy."""
 
+from datetime import timedelta
 from time import perf_counter
 
 import pytest
 
 from scheduler.engine.finish import finish_runs
-from scheduler.models import Status, Trigger
+from scheduler.models import RunLog, Status, Trigger
 from scheduler.schedules import Every
 from tests.factories import at, claim_at, claim_one, ended, finish, ledger, make_engine, make_job, run_at
 
@@ -84,6 +85,25 @@ def test_a_run_from_completion_is_planned_by_its_end():
     job.refresh_from_db()
     assert job.next_run_at == at(600 + 33 + 600)
     assert job.skips == 0
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.POSTPONED], ids=["retry", "postponed"])
+def test_a_job_from_completion_is_counted_from_the_end_of_the_last_attempt_and_skips_nothing(status):
+    job = make_job(schedule=Every(minutes=5, from_completion=True), retries=1, backoff=[30])
+    engine = make_engine()
+    run_at(engine, at(300), status, postponed_by=timedelta(seconds=30))
+    run_at(engine, at(330), after=400)
+    job.refresh_from_db()
+    assert (job.next_run_at, job.skips) == (at(730 + 300), 0)
+    assert [line[2] for line in ledger(job)] == [status, Status.SUCCEEDED]
+
+
+def test_a_run_by_hand_does_not_count_as_the_completion_that_a_job_is_counted_from():
+    job, engine = make_job(schedule=Every(minutes=5, from_completion=True)), make_engine()
+    RunLog.objects.create(job=job, scheduled_for=at(100), trigger="manual", due_at=at(100))
+    run_at(engine, at(100), after=50)
+    job.refresh_from_db()
+    assert job.next_run_at == at(300)
 
 
 def test_a_task_longer_than_its_interval_starts_on_the_grid_U2():

@@ -2,6 +2,7 @@
 
 from django.utils.translation import gettext as _
 
+from scheduler.engine.answer_state import pause_that_holds
 from scheduler.engine.evidence import Evidence
 from scheduler.engine.explanation import Finding, Verdict
 from scheduler.engine.moments import lasted, said
@@ -28,7 +29,8 @@ def recorded(evidence: Evidence) -> Finding | None:
         return None
     run = attempts[-1]
     details = {"attempts": [{"run": one.pk, "attempt": one.attempt, "status": one.status} for one in attempts]}
-    sentence = " ".join(filter(None, [_outcome(evidence, run), _earlier(attempts[:-1]), _also_counted(run)]))
+    told = [_outcome(evidence, run), pause_that_holds(evidence, run), _earlier(attempts[:-1]), _also_counted(run)]
+    sentence = " ".join(filter(None, told))
     return Finding(VERDICTS[Status(run.status)], sentence, run, details | _numbers(run))
 
 

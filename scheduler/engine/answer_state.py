@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from scheduler.engine.evidence import Evidence
 from scheduler.engine.explanation import Finding, Verdict
 from scheduler.engine.moments import said
-from scheduler.models import Group, Job
+from scheduler.models import Group, Job, RunLog, Status, Trigger
 
 
 def unreadable(evidence: Evidence) -> Finding | None:
@@ -48,18 +48,29 @@ def _broken(evidence: Evidence) -> Finding | None:
 
 
 def _paused(evidence: Evidence) -> Finding | None:
-    stops: list[tuple[str, Job | Group]] = [(_group_words(group), group) for group in evidence.paused_groups]
-    if evidence.job.paused_at:
-        stops.insert(0, (_("The job"), evidence.job))
-    held = (stop for stop in stops if stop[1].paused_until is None or _slot(evidence) < stop[1].paused_until)
-    return next((_pause_finding(evidence, what, stop) for what, stop in held), None)
+    return next((_pause_finding(evidence, stop) for stop in _stops_at(evidence, _slot(evidence))), None)
 
 
-def _group_words(group: Group) -> str:
-    return _("The group {group} of the job").format(group=group.name) if group.name else _("The whole scheduler")
+def pause_that_holds(evidence: Evidence, run: RunLog) -> str:
+    """What pause a promised attempt waits for the end of, in words; empty when none holds it."""
+    if run.status != Status.PENDING or run.trigger == Trigger.MANUAL:
+        return ""
+    stops = _stops_at(evidence, max(evidence.now, run.due_at or evidence.now))
+    # A pause of the job itself cancels what its plan had promised.
+    holding = (stop for stop in stops if run.trigger == Trigger.BACKFILL or isinstance(stop, Group))
+    return next((_pause_words(stop) for stop in holding), "")
 
 
-def _pause_finding(evidence: Evidence, what: str, stop: Job | Group) -> Finding:
+def _stops_at(evidence: Evidence, at: datetime) -> list[Job | Group]:
+    """Return the pauses that are not over at an instant, that of the job itself first."""
+    stops: list[Job | Group] = [*([evidence.job] if evidence.job.paused_at else []), *evidence.paused_groups]
+    return [stop for stop in stops if stop.paused_until is None or at < stop.paused_until]
+
+
+def _pause_words(stop: Job | Group) -> str:
+    what = _("The job")
+    if isinstance(stop, Group):
+        what = _("The group {group} of the job").format(group=stop.name) if stop.name else _("The whole scheduler")
     words = {
         "what": what,
         "since": said(stop.paused_at),
@@ -67,7 +78,10 @@ def _pause_finding(evidence: Evidence, what: str, stop: Job | Group) -> Finding:
         "actor": stop.paused_by or _("somebody"),
         "reason": f": {stop.pause_reason.rstrip('.')}" if stop.pause_reason else "",
     }
-    text = _("{what} is paused by {actor} since {since}, {until}{reason}.")
+    return _("{what} is paused by {actor} since {since}, {until}{reason}.").format(**words)
+
+
+def _pause_finding(evidence: Evidence, stop: Job | Group) -> Finding:
     details = {
         "paused_at": stop.paused_at.isoformat(),
         "paused_until": stop.paused_until.isoformat() if stop.paused_until else None,
@@ -75,7 +89,7 @@ def _pause_finding(evidence: Evidence, what: str, stop: Job | Group) -> Finding:
         "pause_reason": stop.pause_reason,
         "group": stop.name if isinstance(stop, Group) else None,
     }
-    return Finding(Verdict.PAUSED, text.format(**words) + _due_before(evidence, stop.paused_at), details=details)
+    return Finding(Verdict.PAUSED, _pause_words(stop) + _due_before(evidence, stop.paused_at), details=details)
 
 
 def _due_before(evidence: Evidence, since: datetime) -> str:

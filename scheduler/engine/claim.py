@@ -10,7 +10,7 @@ from django.db.models import F, Q, QuerySet
 
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.bulk import LostRace, insert_runs, update_rows
-from scheduler.engine.decide import Decision, decide, may_run, start, step_over
+from scheduler.engine.decide import Decision, decide, is_paused, may_run, start, step_over
 from scheduler.engine.dependencies import tell_parents
 from scheduler.engine.finish import end_cancelled
 from scheduler.engine.limits import Limits, read_limits
@@ -164,7 +164,7 @@ def claim_waiting(engine: Engine, now: datetime, *, ahead: timedelta, limit: int
     try:
         with write_transaction(engine.using):
             limits = read_limits(engine)
-            decided = _decide_waiting(engine, _ready(engine, limits, now + ahead, run_id), now, limit, limits)
+            decided = _decide_waiting(engine, _ready(engine, limits, now, ahead, run_id), now, limit, limits)
             jobs = {run.job_id: run.job for run in decided}
             _write_runs(engine, decided)
             _write_jobs(engine, [jobs[pk] for pk in sorted(jobs)])
@@ -177,12 +177,12 @@ def claim_waiting(engine: Engine, now: datetime, *, ahead: timedelta, limit: int
     return Claims(runs=started, looked_at=looked_at, met_another=limits.met_another)
 
 
-def _ready(engine: Engine, limits: Limits, horizon: datetime, run_id: int | None) -> QuerySet[RunLog]:
+def _ready(engine: Engine, limits: Limits, now: datetime, ahead: timedelta, run_id: int | None) -> QuerySet[RunLog]:
     """The attempts that can start by all that the database can tell: those that cannot must not crowd them out.
 
     A backfill lets the slot of its job go first that has been waiting longer; else it would keep all of them waiting.
     """
-    ready = limits.open_attempts(RunLog.objects.using(engine.using).ready(horizon))
+    ready = limits.open_attempts(RunLog.objects.using(engine.using).ready(now + ahead), now)
     ready = ready.filter(Q(job__active_runs=0) | Q(job__policy__contains=ALLOWS))
     slot_is_first = Q(job__next_start_at__gt=UNPLANNED, job__next_start_at__lte=F("due_at"))
     ready = ready.exclude(slot_is_first, trigger=Trigger.BACKFILL)
@@ -233,6 +233,8 @@ def _take(engine: Engine, run: RunLog, now: datetime, limits: Limits) -> bool:
         run.reason = f"the job is {job.job_state}"
         job.cancellations += 1
         return True
+    if run.trigger == Trigger.BACKFILL and is_paused(job, at=start_at):
+        return False
     if not (_is_free(job) and limits.admits_attempt(job, run)):
         return False
     start(engine, job, run, start_at)  # beside the plan, which stays as it is

@@ -89,14 +89,18 @@ def step_over(engine: Engine, job: Job, now: datetime, limits: Limits) -> Decisi
 def may_run(job: Job, *, at: datetime | None = None) -> bool:
     """Return whether the schedule of a job may start it: enabled, not stopped by anybody, or due for its probe.
 
-    A pause that is over by `at` stops it no longer, though nobody may have ended it yet. A slot that is planned for a
-    broken job is that of its probe; an attempt that was promised before may be due too early for one.
+    A slot that is planned for a broken job is that of its probe; an attempt that was promised before may be due too
+    early for one.
     """
     probe_at = probe_from(job)
     probing = probe_at is not None and (at is None or at >= probe_at)
+    return job.enabled and not (is_paused(job, at=at) or job.orphaned_at or (job.broken_at and not probing))
+
+
+def is_paused(job: Job, *, at: datetime | None = None) -> bool:
+    """Return whether a pause of its own stops a job; not one that is over by `at`, though nobody may have ended it."""
     is_over = at is not None and job.paused_until is not None and job.paused_until <= at
-    paused = job.paused_at and not is_over
-    return job.enabled and not (paused or job.orphaned_at or (job.broken_at and not probing))
+    return job.paused_at is not None and not is_over
 
 
 def _set_aside(engine: Engine, job: Job, now: datetime) -> None:

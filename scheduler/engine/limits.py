@@ -56,11 +56,14 @@ class Limits:
         replaces = Q(active_runs__gt=0, policy__contains=REPLACES) & ~Q(group__in=self.paused)
         return jobs.filter(to_plan | replaces | ~Q(group__in=shut)) if shut else jobs
 
-    def open_attempts(self, runs: QuerySet[RunLog]) -> QuerySet[RunLog]:
+    def open_attempts(self, runs: QuerySet[RunLog], now: datetime) -> QuerySet[RunLog]:
         """Leave out the promised attempts that cannot start now, for the same reason.
 
-        A pause stops what the plan promised, not what a person asks for by hand; places in a group count for both.
+        A pause stops what the plan promised, and a backfill, not what a person asks for by hand; places in a group
+        count for all. What the plan promised a job that is paused itself is let through, to be cancelled.
         """
+        goes_on = Q(job__paused_at__isnull=True) | Q(job__paused_until__lte=now)
+        runs = runs.filter(~Q(trigger=Trigger.BACKFILL) | goes_on)
         if self.paused:
             by_hand = Q(trigger=Trigger.MANUAL)
             runs = runs.filter(by_hand if EVERYTHING in self.paused else by_hand | ~Q(job__group__in=self.paused))

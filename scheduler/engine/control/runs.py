@@ -90,8 +90,8 @@ def backfill(
     """Promise runs for the slots from `start` to `end` (aware, both included), oldest first, one by one.
 
     `only="missing"` takes slots that never ran, `"failed"` those whose last attempt failed, `"all"` every slot.
-    Slots to come, and those that are due and still to be decided, are left to the plan. With `dry_run` nothing is
-    written. Raises InvalidOption for more than 1,000 slots.
+    Slots to come, and those that are due and still to be decided, are left to the plan. While the job, its group or
+    everything is paused they wait. With `dry_run` nothing is written. Raises InvalidOption for more than 1,000 slots.
     """
     engine, job = Engine(), get_job(name)
     now = shared_now(engine.using)

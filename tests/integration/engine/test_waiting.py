@@ -4,6 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from scheduler.engine import limits
 from scheduler.engine.control import pause_all, pause_group, resume_all, run_now
 from scheduler.models import Job, RunLog, Status, Trigger
 from scheduler.schedules import Manual
@@ -55,6 +56,31 @@ def test_attempts_under_a_pause_keep_no_run_by_hand_from_starting_I17(stop, capa
     run_now("other")
     assert started(engine, 71, capacity=capacity) == ["other"]
     assert RunLog.objects.filter(status=Status.PENDING).count() == 4
+
+
+@pytest.mark.parametrize("capacity", [1, 4])
+def test_backfills_of_paused_jobs_keep_no_other_attempt_from_starting_and_nobody_awake_I17(capacity):
+    for number in range(4):
+        promise(
+            make_job(f"paused{number}", Manual(), columns={"paused_at": at(0)}), due=number, trigger=Trigger.BACKFILL
+        )
+    other = make_job("other", Manual())
+    promise(other, due=60)
+    promise(other, due=90, attempt=2)
+    engine = make_engine()
+    assert started(engine, 71, capacity=capacity) == ["other"]
+    Job.objects.filter(pk=other.pk).update(active_runs=0)
+    passed = tick_at(engine, at(72), capacity=capacity)
+    assert (passed.claims.runs, passed.again, passed.wake_at) == ([], False, at(90))
+
+
+def test_a_backfill_whose_job_is_paused_while_it_is_being_claimed_waits_I13(monkeypatch):
+    job = make_job("job", Manual())
+    promise(job, due=1, trigger=Trigger.BACKFILL)
+    engine = make_engine()
+    monkeypatch.setattr(limits.Limits, "open_attempts", lambda self, runs, now: runs)
+    Job.objects.filter(pk=job.pk).update(paused_at=at(2))
+    assert started(engine, 71, capacity=4) == []
 
 
 def test_attempts_under_a_pause_start_when_it_ends():

@@ -39,7 +39,8 @@ class Dispatcher:
         self._member = member
         self._executor = executor
         self._clock = clock
-        self._watch = StepWatch(clock)
+        self._watch: StepWatch | None = None
+        """Watches from when the clock was first compared with the database's: that it differed then is no step."""
         self._local_watch = StepWatch(clock.local)
         self._in_pass = False
         self._doubt_until = float("-inf")
@@ -86,6 +87,7 @@ class Dispatcher:
     def _join(self) -> bool:
         if not self._member.join():
             return False
+        self._watch = self._watch or StepWatch(self._clock)
         announce.settled(rescue(self._engine, self._clock.now(), is_gone))
         return True
 
@@ -133,7 +135,7 @@ class Dispatcher:
     def _notice_clock_steps(self) -> None:
         if self._local_watch.step():  # or this host slept; where the database has a clock of its own, that one counts
             self._clock.measure(self._engine.using)
-        moved = self._watch.step()
+        moved = self._watch.step() if self._watch else None
         if not moved:
             return
         self.clock_steps += 1

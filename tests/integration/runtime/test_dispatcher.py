@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from scheduler.engine import dbtime
 from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog
 from scheduler.runtime import dispatcher as module
 from scheduler.runtime.host import this_process
@@ -121,6 +122,17 @@ def test_a_clock_set_back_is_said_and_intervals_go_on_D6(parts, caplog):
     assert "The clock moved back 3610 s" in caplog.text
     job.refresh_from_db()
     assert job.next_run_at == T0 - timedelta(hours=1) + timedelta(seconds=10)
+
+
+def test_a_host_whose_clock_is_ahead_leaves_the_plans_of_others_alone_when_it_joins_I9(parts, monkeypatch, caplog):
+    """Its first look at the clock of the database is no step of that clock."""
+    monkeypatch.setattr(dbtime, "database_time", lambda using: parts.manual.now() - timedelta(seconds=90))
+    planned = {"anchor_at": at(-100), "next_run_at": at(-29.9), "next_start_at": at(-29.9)}  # claimed just ahead
+    job = make_job(schedule=Every(seconds=60), columns=planned)
+    parts.dispatcher.step()
+    job.refresh_from_db()
+    assert {name: getattr(job, name) for name in planned} == planned
+    assert (parts.dispatcher.clock_steps, "The clock moved" in caplog.text) == (0, False)
 
 
 def test_the_first_pass_rescues_a_predecessor_of_this_host_at_once_G1(parts):

@@ -34,6 +34,7 @@ def install() -> None:
     _around_transaction(finish, "finish")
     _after(rescue, "close_as_lost", "rescue")
     _before(presence, "renew", "heartbeat")
+    _after(presence, "renew", "heartbeat-written")
     _before(Recorder, "put", "handled")
     _refuse_threads()
 

@@ -6,6 +6,7 @@ from random import Random
 
 from tests.faults.databases import Sqlite
 from tests.faults.harm_processes import WITHOUT_SECONDS
+from tests.faults.processes import Runner
 from tests.faults.proxy import Proxy
 from tests.faults.rounds import Fault, Round
 from tests.faults.timing import pause, wait_for
@@ -53,13 +54,16 @@ def drop_commit(rig: Round, rng: Random) -> int:
 
 
 def stall(rig: Round, rng: Random) -> int:
-    """Nothing passes between one process and the database for longer than the time to live."""
-    runner = rng.choice(rig.runners)
+    """Nothing passes between one process and the database beyond the time to live; the next one, if that is mute."""
+    return int(any(_stall(rig, runner, rng.uniform(*STALL_SECONDS)) for runner in rng.sample(rig.runners, 2)))
+
+
+def _stall(rig: Round, runner: Runner, seconds: float) -> int:
     proxy = rig.proxy_of(runner)
     with rig.outage(runner):
         held = proxy.held
         proxy.stalled.set()
-        pause(rng.uniform(*STALL_SECONDS))
+        pause(seconds)
         proxy.stalled.clear()
     return proxy.held - held
 

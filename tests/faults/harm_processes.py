@@ -29,7 +29,8 @@ POISON_SECONDS = 20.0
 NO_DESCRIPTORS = resource.RLIMIT_NOFILE, 3
 """So many are always taken, so a process with this limit gets none."""
 NO_THREAD = ("can't start new thread",)
-NO_DESCRIPTOR = ("Too many open files", "unable to open database file", "(24)")
+NO_DESCRIPTOR = ("Too many open files", "unable to open database file", "(24)", "no error details available")
+"""As Python, SQLite, the driver of MariaDB and that of PostgreSQL say it."""
 EVENTS = {"kill": "die", "freeze": "freeze"}
 """What a process writes in the journal when it meets its failpoint."""
 

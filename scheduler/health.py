@@ -14,10 +14,11 @@ from django.views.decorators.cache import never_cache
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.engine.dbtime import shared_now
+from scheduler.engine.held import paused_groups
 from scheduler.engine.overdue import overdue
 from scheduler.engine.tables import MUST_MIGRATE, awaits_migration
 from scheduler.engine.write import outside_transactions
-from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog
+from scheduler.models import EVERYTHING, Instance, Job, RunLog
 from scheduler.runtime import local, startup
 
 
@@ -115,10 +116,12 @@ def _jobs(now: datetime) -> dict[str, Any]:
         orphaned=Count("pk", filter=Q(orphaned_at__isnull=False)),
         invalid=Count("pk", filter=~Q(problem="") & Q(orphaned_at__isnull=True)),
     )
+    paused = paused_groups()
     return {
         **counts,
         "stuck": len(set(RunLog.objects.living().filter(stuck_at__isnull=False).values_list("job", flat=True))),
-        "everything_paused": Group.objects.paused().filter(name=EVERYTHING).exists(),
+        "everything_paused": EVERYTHING in paused,
+        "paused_groups": [name for name in paused if name != EVERYTHING],
         "oldest_overdue": late.name if late else None,
         "oldest_overdue_seconds": (now - late.next_start_at).total_seconds() if late else 0.0,
     }

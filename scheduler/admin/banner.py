@@ -12,8 +12,9 @@ from scheduler.admin.attention import stuck_jobs
 from scheduler.admin.instants import rough, with_times
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
+from scheduler.engine.held import pause_words, paused_groups
 from scheduler.engine.overdue import overdue
-from scheduler.models import EVERYTHING, Group, Instance, Job
+from scheduler.models import Instance, Job
 from scheduler.runtime import local, startup
 
 CLOCK_LIMIT = 1.0
@@ -63,18 +64,8 @@ def _instances(now: datetime) -> Iterator[Notice]:
 
 
 def _pauses() -> Iterator[Notice]:
-    for group in Group.objects.paused():
-        what = _("Everything") if group.name == EVERYTHING else _("Group {name}").format(name=group.name)
-        words = _("{what} is paused").format(what=what)
-        if group.paused_by:
-            words += " " + _("by {name}").format(name=group.paused_by)
-        yield Notice("warn", "❚❚", with_times(words + _why(group)), paused=True, group=group.name)
-
-
-def _why(group: Group) -> str:
-    end = f"{group.paused_until:%Y-%m-%d %H:%M} UTC" if group.paused_until else ""
-    until = " " + _("until {time}").format(time=end) if end else ""
-    return until + (f": {group.pause_reason}" if group.pause_reason else ".")
+    for group in paused_groups().values():
+        yield Notice("warn", "❚❚", with_times(pause_words(group)), paused=True, group=group.name)
 
 
 def _jobs(now: datetime) -> Iterator[Notice]:

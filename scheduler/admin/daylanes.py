@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from scheduler.admin.instants import counted_words, duration
 from scheduler.admin.look import RUN_TONES, is_going
 from scheduler.admin.svg import Band, Lane
+from scheduler.engine.held import Paused, held_by
 from scheduler.engine.tocome import bounds_of, slots_to_come
 from scheduler.models import Job, RunLog, Status
 
@@ -30,9 +31,9 @@ def past_lanes(jobs: Sequence[Job], runs: dict[int, list[RunLog]], now: datetime
     return [Lane(job.name, _url(job, site), _past(job, runs.get(job.pk, []), now)) for job in jobs]
 
 
-def future_lanes(jobs: Sequence[Job], now: datetime, site: str) -> list[Lane]:
-    """Return what will start in the next 24 hours; what starts often is one band."""
-    return [Lane(job.name, _url(job, site), _future(job, now)) for job in jobs]
+def future_lanes(jobs: Sequence[Job], now: datetime, site: str, paused: Paused) -> list[Lane]:
+    """Return what will start in the next 24 hours; what starts often is one band, what a pause holds has none."""
+    return [Lane(job.name, _url(job, site), [] if held_by(job, paused) else _future(job, now)) for job in jobs]
 
 
 def _url(job: Job, site: str) -> str:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from scheduler.admin.asked import whole_number
 from scheduler.admin.attention import CALM, FAILURES, stuck_jobs, with_attention
 from scheduler.admin.context import now_of
+from scheduler.engine.held import paused_groups, stopped_by
 from scheduler.engine.overdue import overdue
 from scheduler.models import Job, RunLog
 
@@ -40,12 +41,13 @@ class StateFilter(admin.SimpleListFilter):
             return with_attention(queryset, now_of(request)).filter(attention__lt=CALM)
         if chosen == "overdue":
             return queryset.filter(overdue(now_of(request)))
+        if chosen == "paused":
+            return queryset.filter(stopped_by(paused_groups()))
         conditions: dict[str, Q] = {
             "running": Q(active_runs__gt=0),
             "broken": Q(broken_at__isnull=False),
             "stuck": Q(pk__in=stuck_jobs()),
             "failing": Q(last_status__in=FAILURES),
-            "paused": Q(paused_at__isnull=False),
             "disabled": Q(enabled=False),
             "orphaned": Q(orphaned_at__isnull=False),
             "invalid": ~Q(problem="") & Q(orphaned_at__isnull=True),

@@ -21,7 +21,7 @@ from scheduler.engine.moments import local
 from scheduler.engine.sync import definition
 from scheduler.engine.tocome import slots_to_come
 from scheduler.exceptions import InvalidOption
-from scheduler.models import Job, RunLog, Status
+from scheduler.models import Group, Job, RunLog, Status
 from scheduler.models.fields import Unreadable
 from scheduler.registry import registry
 
@@ -40,12 +40,12 @@ class Override:
     now: str
 
 
-def facts_of(job: Job, now: datetime) -> dict[str, Any]:
-    """Return what the page tells of the job itself."""
+def facts_of(job: Job, now: datetime, held: Group | None = None) -> dict[str, Any]:
+    """Return what the page tells of the job itself, which a paused group may hold."""
     return {
         "facts": _facts(job, now),
         "policies": policy_words(job.policy),
-        "upcoming": _upcoming(job, now),
+        "upcoming": _upcoming(job, now, held),
         "overrides": overrides_of(job),
     }
 
@@ -81,11 +81,13 @@ def _in_a_row(job: Job) -> str:
     return _("({count} in a row)").format(count=job.consecutive_failures) if job.consecutive_failures else ""
 
 
-def _upcoming(job: Job, now: datetime) -> Preview:
+def _upcoming(job: Job, now: datetime, held: Group | None) -> Preview:
     if isinstance(job.schedule, Unreadable):
         return Preview(errors=[job.schedule.error])
-    slots = [] if isinstance(job.policy, Unreadable) else slots_to_come(job, NEXT, now)
-    return preview_of(job.schedule, now, anchor=job.anchor_at, slots=slots)
+    slots = [] if isinstance(job.policy, Unreadable) else slots_to_come(job, NEXT + 1, now)
+    if held:  # a slot that passes in a pause is not made up for
+        slots = [slot for slot in slots if slot > now]
+    return preview_of(job.schedule, now, anchor=job.anchor_at, slots=slots[:NEXT])
 
 
 def overrides_of(job: Job) -> list[Override]:

@@ -29,9 +29,10 @@ from scheduler.admin.rowbuttons import row_buttons
 from scheduler.admin.svg import sparkline
 from scheduler.admin.svg.sparkline import BARS
 from scheduler.engine.base import Engine
+from scheduler.engine.held import Paused, held_by, is_paused, paused_groups
 from scheduler.engine.tables import awaits_migration
 from scheduler.engine.write import outside_transactions
-from scheduler.models import Job, RunLog
+from scheduler.models import Group, Job, RunLog
 from scheduler.models.fields import Unreadable
 from scheduler.schedules import Schedule
 
@@ -108,13 +109,14 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
     @admin.display(description=_("status"))
     def job_status(self, job: Job) -> SafeString:
         """The state as icon and word, and what is the matter."""
-        found = look.job_badge(job)
+        held = _page(job).held(job)
+        found = look.job_badge(job, held)
         urgent = {STUCK: ("bad", "⌛", look.STUCK), OVERDUE: ("warn", "⚠", look.OVERDUE)}
         urgent[FAILING] = ("bad", "↯", look.FAILING)
         attention = getattr(job, "attention", None)
         if attention in urgent:
             found = format_html("{} {}", found, look.badge(*urgent[attention]))
-        reason = look.why(job)
+        reason = is_paused(held) if held else look.why(job)
         if reason:
             found = format_html('{}<div class="sched-quiet sched-reason">{}</div>', found, reason[:120])
         return region(job, "status", found, busy=job.active_runs > 0)
@@ -151,7 +153,7 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
     @admin.display(description=_("next run"), ordering="next_start_at")
     def next_start(self, job: Job) -> SafeString:
         """When the job starts next: relative, and absolute with the zone named."""
-        at = look.next_start(job)
+        at = look.next_start(job, _page(job).held(job))
         if at is None:
             return region(job, "next", NOTHING)
         if job.active_runs and at <= _page(job).now:
@@ -184,6 +186,15 @@ class JobPage:
         self.may_pause = request.user.has_perm("scheduler.pause_job")
         self.may_read_runs = may_read_runs(request)
         self.jobs: list[Job] = []
+
+    def held(self, job: Job) -> Group | None:
+        """The group whose pause holds a job of the page."""
+        return held_by(job, self.paused)
+
+    @cached_property
+    def paused(self) -> Paused:
+        """The paused groups, in one query."""
+        return paused_groups()
 
     @cached_property
     def runs(self) -> dict[int, list[RunLog]]:

@@ -12,14 +12,15 @@ from django.utils.translation import ngettext
 
 from scheduler.admin import look
 from scheduler.admin.context import may_read_runs, now_of, page_context
-from scheduler.admin.instants import instant, relative, zone_of
+from scheduler.admin.instants import instant, relative, with_times, zone_of
 from scheduler.admin.jobfacts import facts_of, runs_of, why_of
-from scheduler.admin.live import not_modified, stamp, with_stamp
+from scheduler.admin.live import news_of_pause, not_modified, stamp, with_stamp
 from scheduler.admin.living import news_of_living
 from scheduler.admin.rowbuttons import row_buttons
 from scheduler.admin.runrows import page_of_runs
 from scheduler.engine import control
-from scheduler.models import Job, RunLog
+from scheduler.engine.held import held_by, paused_groups, state_of
+from scheduler.models import Group, Job, RunLog
 
 if TYPE_CHECKING:
     from scheduler.admin.actions import JobActionsMixin as _ModelAdmin
@@ -34,14 +35,16 @@ class JobPageMixin(_ModelAdmin):
         """The page of a job."""
         job = self.job_or_404(request, pk)
         newest = RunLog.objects.filter(job=job).order_by("-scheduled_for").values_list("pk", "status").first()
-        mark = stamp(request, job.version, newest, news_of_living(job))
+        held = held_by(job, paused_groups())
+        mark = stamp(request, job.version, newest, news_of_living(job), held and news_of_pause(held))
         if not_modified(request, mark):
             return with_stamp(HttpResponse(status=304), mark)
         now = now_of(request)
         context = {
             **self.job_context(request, job, job.name),
-            **facts_of(job, now),
-            **_next_start(job, now),
+            **facts_of(job, now, held),
+            **_next_start(job, now, held),
+            **_state(job, held),
             "description": job.description,
             "paused_until": instant(job.paused_until, zone=zone_of(job, settings.TIME_ZONE)),
         }
@@ -83,10 +86,7 @@ class JobPageMixin(_ModelAdmin):
         may_clear = may_change and request.user.has_perm("scheduler.delete_runlog")
         return page_context(self, request, title) | {
             "job": job,
-            "badge": look.job_badge(job),
-            "reason": look.why(job),
             "busy": job.active_runs > 0,
-            "stopped": job.job_state in look.STOPPED,
             "buttons": row_buttons(
                 job,
                 self.admin_site.name,
@@ -100,8 +100,19 @@ class JobPageMixin(_ModelAdmin):
         }
 
 
-def _next_start(job: Job, now: Any) -> dict[str, Any]:
-    at = look.next_start(job)
+def _state(job: Job, held: Group | None) -> dict[str, Any]:
+    state = state_of(job, held)
+    reason = look.why(job, held)
+    return {
+        "badge": look.job_badge(job, held),
+        "reason": with_times(reason) if held else reason,
+        "state": state.label,
+        "stopped": state in look.STOPPED,
+    }
+
+
+def _next_start(job: Job, now: Any, held: Group | None) -> dict[str, Any]:
+    at = look.next_start(job, held)
     if at is None or (job.active_runs and at <= now):
         return {"next_at": "", "next_away": ""}
     return {"next_at": instant(at, zone=zone_of(job, settings.TIME_ZONE)), "next_away": relative(at, now)}

@@ -9,6 +9,7 @@ from django.utils.http import parse_etags
 from django.utils.translation import get_language
 
 from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine.held import paused_groups
 from scheduler.models import Group, Instance, Job, RunLog
 
 HEADER = "X-Scheduler-Live"
@@ -17,8 +18,13 @@ HEADER = "X-Scheduler-Live"
 def stamp_of_jobs(request: HttpRequest) -> str:
     """Return the stamp of a page about all jobs. Each change of a job raises its version; each claim makes a row."""
     jobs = Job.objects.aggregate(Count("pk"), Sum("version"))
-    others = RunLog.objects.aggregate(Max("pk")), Instance.objects.count(), Group.objects.paused().count()
-    return stamp(request, jobs, *others)
+    others = RunLog.objects.aggregate(Max("pk")), Instance.objects.count()
+    return stamp(request, jobs, *others, *map(news_of_pause, paused_groups().values()))
+
+
+def news_of_pause(group: Group) -> tuple[Any, ...]:
+    """Return what is told of the pause of a group."""
+    return group.name, group.paused_until, group.paused_by, group.pause_reason
 
 
 def stamp(request: HttpRequest, *parts: Any) -> str:

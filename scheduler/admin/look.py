@@ -7,7 +7,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from scheduler.models import UNPLANNED, Job, JobState, RunLog, Status
+from scheduler.engine.held import pause_words, state_of
+from scheduler.models import UNPLANNED, Group, Job, JobState, RunLog, Status
 from scheduler.models.fields import Unreadable
 
 TONES = {
@@ -64,10 +65,10 @@ def is_going(job: Job) -> bool:
     return not unreadable and job.job_state not in STOPPED
 
 
-def next_start(job: Job) -> datetime | None:
-    """Return when a job starts next, which for a broken one is its probe; None when nothing is planned."""
+def next_start(job: Job, held: Group | None = None) -> datetime | None:
+    """Return when a job starts next, for a broken one its probe; None when nothing is planned or it is held."""
     start: datetime | None = job.next_start_at
-    if job.job_state in STOPPED:
+    if held or job.job_state in STOPPED:
         return start if job.job_state == JobState.BROKEN and start != UNPLANNED else None
     return job.next_slot if start in (None, UNPLANNED) else start
 
@@ -83,14 +84,14 @@ def badge(tone: str, icon: str, word: object, title: object = "") -> SafeString:
     )
 
 
-def job_badge(job: Job) -> SafeString:
-    """Return the state of a job; the title says why."""
-    state = job.job_state
-    return badge(TONES[state], ICONS[state], state.label, why(job))
+def job_badge(job: Job, held: Group | None = None) -> SafeString:
+    """Return the state of a job, which a group may hold; the title says why."""
+    state = state_of(job, held)
+    return badge(TONES[state], ICONS[state], state.label, why(job, held))
 
 
-def why(job: Job) -> str:
-    """Return the reason of a state, as far as the job knows it."""
+def why(job: Job, held: Group | None = None) -> str:
+    """Return the reason of a state, as far as the job and the group that holds it know it."""
     if job.problem:
         return str(job.problem)
     if job.broken_at:
@@ -98,6 +99,8 @@ def why(job: Job) -> str:
         return ngettext("%d failure in a row", "%d failures in a row", failures) % failures
     if job.paused_at:
         return ": ".join(filter(None, (job.paused_by, job.pause_reason)))
+    if held:
+        return pause_words(held)
     return str(getattr(job.schedule, "error", ""))
 
 

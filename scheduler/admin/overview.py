@@ -21,6 +21,7 @@ from scheduler.admin.recent import COLUMNS, recent_runs
 from scheduler.admin.svg import lanes, load_map
 from scheduler.admin.weekload import COLUMNS as LOAD_COLUMNS
 from scheduler.admin.weekload import MOST_JOBS, load_of
+from scheduler.engine.held import held_by, paused_groups
 from scheduler.models import Job
 
 if TYPE_CHECKING:
@@ -52,8 +53,10 @@ class OverviewMixin(_ModelAdmin):
         jobs = list(wanted[first : first + LANES + 1])
         shown = jobs[:LANES]
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-        load = load_of(Job.objects.filter(enabled=True).only(*LOAD_COLUMNS)[:MOST_JOBS], midnight, now)
-        future = future_lanes(shown, now, site)
+        paused = paused_groups()
+        going = Job.objects.filter(enabled=True).only(*LOAD_COLUMNS)[:MOST_JOBS]
+        load = load_of((job for job in going if not held_by(job, paused)), midnight, now)
+        future = future_lanes(shown, now, site, paused)
         return page_context(self, request, _("Overview")) | {
             "past": _past(shown, now, site) if may_read_runs(request) else "",
             "notices": notices(now),

@@ -20,6 +20,7 @@ CROWD = 4
 MOST_JOBS = 1_000
 COLUMNS = (
     "name",
+    "group",
     "schedule",
     "policy",
     "enabled",

@@ -8,12 +8,13 @@ from scheduler.engine.base import Engine
 from scheduler.engine.control import get_job, list_jobs
 from scheduler.engine.dbtime import shared_now
 from scheduler.engine.explain import explain_slot, parse_moment
+from scheduler.engine.held import held_by, pause_words, paused_groups, state_of
 from scheduler.engine.plan import schedule_of
 from scheduler.engine.tocome import slots_to_come
 from scheduler.exceptions import ConfigurationError, InvalidOption
 from scheduler.health import SchedulerStatus, get_scheduler_status
 from scheduler.management.output import SchedulerCommand, moment, relative
-from scheduler.models import UNPLANNED, Job
+from scheduler.models import UNPLANNED, Group, Job
 
 MOST_SLOTS = 1000
 """Of each job, in one answer."""
@@ -44,26 +45,28 @@ class Command(SchedulerCommand):
             name, at = options["why"]
             self._why(name, at, now, options["json"])
             return
-        jobs = [get_job(options["name"])] if options["name"] else list_jobs()
+        paused = paused_groups()
+        found = [get_job(options["name"])] if options["name"] else list_jobs()
+        jobs = [(job, held_by(job, paused)) for job in found]
         if count is not None:
-            self._next(jobs, count, now, options["json"])
+            self._next([job for job, held in jobs if not held], count, now, options["json"])
         elif options["json"]:
-            self.print_json([_data(job) for job in jobs])
+            self.print_json([_data(job, held) for job, held in jobs])
         else:
             self._jobs(jobs, now)
 
-    def _jobs(self, jobs: list[Job], now: datetime) -> None:
+    def _jobs(self, jobs: list[tuple[Job, Group | None]], now: datetime) -> None:
         rows = [
             (
                 job.name,
-                job.job_state.label,
+                state_of(job, held).label,
                 job.schedule,
-                moment(_next_start(job)),
-                relative(_next_start(job), now),
+                moment(_next_start(job, held)),
+                relative(_next_start(job, held), now),
                 f"{job.last_status} {relative(job.last_finished_at, now)}" if job.last_status else "never ran",
-                job.problem,
+                pause_words(held) if held else job.problem,
             )
-            for job in jobs
+            for job, held in jobs
         ]
         heads = ["JOB", "STATE", "SCHEDULE", "NEXT RUN", "", "LAST RUN", "PROBLEM"]
         self.print_table(heads, rows, empty="No jobs yet: they appear when the scheduler has started once.")
@@ -111,10 +114,18 @@ class Command(SchedulerCommand):
                 f"{status.jobs[word]} {word}" for word in ("total", "running", "broken", "paused", "orphaned")
             )
             self.stdout.write(f"Jobs: {words}")
+            for group in paused_groups().values():
+                self.stdout.write(pause_words(group))
 
 
-def _next_start(job: Job) -> datetime | None:
-    """Return when a job starts next, or its next slot while it is busy; None before it has been planned."""
+def _next_start(job: Job, held: Group | None) -> datetime | None:
+    """Return when a job starts next, or its next slot while it is busy; None before it has been planned.
+
+    What a pause holds goes on at the end of that, if it has one.
+    """
+    if held:
+        end: datetime | None = held.paused_until
+        return end
     return job.next_slot if job.next_start_at in (None, UNPLANNED) else job.next_start_at
 
 
@@ -128,14 +139,16 @@ def _upcoming(job: Job, count: int, now: datetime) -> list[tuple[datetime, str]]
     return [(slot, schedule.dst_note(slot) or "") for slot in slots]
 
 
-def _data(job: Job) -> dict[str, Any]:
+def _data(job: Job, held: Group | None) -> dict[str, Any]:
+    start = held.paused_until if held else job.next_start_at
     return {
         "name": job.name,
         "task": job.task,
-        "state": job.job_state.value,
+        "state": state_of(job, held).value,
+        "paused_by_group": str(held) if held else None,
         "schedule": str(job.schedule),
-        "next_run_at": job.next_slot,
-        "next_start_at": None if job.next_start_at == UNPLANNED else job.next_start_at,
+        "next_run_at": None if held else job.next_slot,
+        "next_start_at": None if start == UNPLANNED else start,
         "last_run_at": job.last_run_at,
         "last_status": job.last_status,
         "consecutive_failures": job.consecutive_failures,

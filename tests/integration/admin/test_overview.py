@@ -73,13 +73,13 @@ def test_the_next_day_shows_each_slot_and_a_band_where_there_are_many(boss):
 )
 def test_the_next_day_shows_no_slot_that_will_not_come(schedule, options, hours):
     job = make_job("job", schedule, **options)
-    (lane,) = future_lanes([job], T0, "admin")
+    (lane,) = future_lanes([job], T0, "admin", {})
     assert [(band.start - T0) / HOUR for band in lane.bands] == pytest.approx(hours)
 
 
 @pytest.mark.django_db
 def test_a_band_ends_where_the_job_ends():
-    (lane,) = future_lanes([make_job("job", Every(minutes=1), ends_at=T0 + 5 * HOUR)], T0, "admin")
+    (lane,) = future_lanes([make_job("job", Every(minutes=1), ends_at=T0 + 5 * HOUR)], T0, "admin", {})
     assert [(band.start, band.end) for band in lane.bands] == [(T0, T0 + 5 * HOUR)]
 
 
@@ -87,7 +87,7 @@ def test_a_band_ends_where_the_job_ends():
 def test_a_job_whose_policies_cannot_be_read_has_an_empty_lane_and_no_load_even_while_it_runs():
     job = make_job("job", Every(hours=1), columns={"active_runs": 1})
     job.policy = Unreadable("[]", "no policies")
-    assert future_lanes([job], T0, "admin")[0].bands == []
+    assert future_lanes([job], T0, "admin", {})[0].bands == []
     assert load_of([job], MIDNIGHT, T0).starts == {}
 
 

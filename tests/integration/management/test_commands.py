@@ -8,6 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from scheduler import Postpone
+from scheduler.engine.control import pause_all, pause_group
 from scheduler.health import get_scheduler_status
 from scheduler.management.commands import run_scheduler, run_task, task_schedule
 from scheduler.management.output import span
@@ -117,6 +118,46 @@ def test_no_slot_is_told_that_will_not_come(monkeypatch):
     assert [(slot["job"], slot["scheduled_for"][11:13]) for slot in slots] == [
         ("ends", "13"), ("ends", "14"), ("twice", "15"), ("twice", "18"),
     ]  # fmt: skip
+
+
+@pytest.mark.django_db
+class TestPausesOfAGroupOrOfEverything:
+    """A job that only such a pause keeps from starting is paused."""
+
+    @pytest.fixture(params=["group", "all"])
+    def pause(self, request, monkeypatch):
+        """How the pause is named in a sentence, and to programs."""
+        monkeypatch.setattr(task_schedule, "shared_now", lambda _: T0)
+        make_job("job", Every(hours=1), columns={"group": "night"})
+        make_job("off", Every(hours=1), columns={"group": "night", "enabled": False})
+        if request.param == "all":
+            pause_all(reason="moving house", until=at(hours=9_000_000))
+            return "Everything", "*"
+        pause_group("night", reason="moving house", until=at(hours=9_000_000))
+        return "Group night", "night"
+
+    def test_it_is_told_with_the_job(self, pause):
+        job, off = command("task_schedule").splitlines()[1:]
+        assert job.split()[:2] == ["job", "paused"]
+        assert f"{pause[0]} is paused until" in job
+        assert job.endswith(": moving house")
+        assert "is paused" not in off
+
+    def test_it_is_told_to_programs(self, pause):
+        job, off = json.loads(command("task_schedule", "--json"))
+        assert (job["state"], job["paused_by_group"], job["next_run_at"]) == ("paused", pause[1], None)
+        assert job["next_start_at"] == at(hours=9_000_000).isoformat()
+        assert (off["state"], off["paused_by_group"]) == ("disabled", None)
+
+    def test_no_slot_is_told(self, pause):
+        assert command("task_schedule", "--next", "3") == "No job has a slot to come.\n"
+
+    def test_it_is_told_with_the_state_of_the_scheduler(self, pause):
+        (line,) = (line for line in command("task_schedule", "--status").splitlines() if " is paused" in line)
+        assert line.startswith(f"{pause[0]} is paused until")
+        jobs = get_scheduler_status().jobs
+        assert jobs["everything_paused"] is (pause[1] == "*")
+        assert jobs["paused_groups"] == [name for name in pause[1:] if name != "*"]
 
 
 @pytest.mark.django_db

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -21,12 +20,12 @@ from scheduler.arguments import (
 from scheduler.engine.base import Engine
 from scheduler.engine.dbtime import shared_now
 from scheduler.engine.dependencies import replan_dependents
-from scheduler.engine.plan import schedule_of
 from scheduler.engine.sync import CODE_COLUMNS, differences_from_code
 from scheduler.engine.write import is_refusal, locked, rewrite, write_transaction
 from scheduler.exceptions import InvalidOption, Refused, UnknownJob
 from scheduler.models import Job
 from scheduler.models.fields import Unreadable
+from scheduler.models.job import PLANNING_COLUMNS
 from scheduler.policy.base import differences
 from scheduler.policy.codec import from_options
 from scheduler.registry import Task, checked_interval, did_you_mean, registry
@@ -181,11 +180,6 @@ def ask_gate(task: Task | None) -> None:
         raise Refused(f"{task.name!r} may not run; its gate is closed: {reason}", code="gate_closed")
 
 
-def preview(job: Job, count: int, after: datetime) -> list[datetime]:
-    """Return the next slots of a job after an instant, as its schedule gives them."""
-    return schedule_of(job).upcoming(count, after)
-
-
 def _parents_of(name: str) -> tuple[str, ...]:
     job = Job.objects.filter(name=name).first()
     return job.schedule.jobs if job is not None and isinstance(job.schedule, AfterJobs) else ()
@@ -256,12 +250,16 @@ def _columns_from(job: Job, changes: Mapping[str, Any]) -> Columns:
 
 
 def _as_overrides(job: Job, columns: Columns) -> Columns:
-    """Return columns that a person changes with all that follows from it."""
-    found = dict(columns)
+    """Return columns that a person changes with all that follows from it.
+
+    What is as it was is no reason to plan anew, which would forget a slot that is due; a broken job is reset by it.
+    """
+    known = PLANNING_COLUMNS if job.broken_at is None else frozenset()
+    found = {column: new for column, new in columns.items() if column not in known or getattr(job, column) != new}
+    if "schedule" in found:
+        found |= {"broken_at": None, "consecutive_failures": 0}
     if job.source:
         found["overridden_fields"] = sorted({*job.overridden_fields, *(columns.keys() & set(CODE_COLUMNS))})
-    if "schedule" in columns:
-        found |= {"broken_at": None, "consecutive_failures": 0}
     return found
 
 

@@ -10,7 +10,7 @@ from scheduler.engine.dbtime import shared_now
 from scheduler.engine.limits import resume_group_row
 from scheduler.exceptions import InvalidOption
 from scheduler.models import EVERYTHING, UNPLANNED, Group, Job
-from scheduler.models.job import announce
+from scheduler.models.job import WHERE_IT_GOES_ON, announce
 from scheduler.registry import registry
 from scheduler.signals import after_commit, group_paused, job_paused, job_recovered, job_resumed
 
@@ -49,10 +49,12 @@ def resume_job(name: str, *, actor: str = "") -> Job:
 
 
 def reset_job(name: str) -> Job:
-    """Let a broken job run again: failures to 0, planned from now."""
+    """Let a broken job run again: failures to 0, planned from now. What is due of one that was not stays due."""
     job = get_job(name)
     was_broken = job.broken_at is not None
-    Job.objects.filter(pk=job.pk).update(broken_at=None, consecutive_failures=0, problem="", next_start_at=UNPLANNED)
+    begin = None if was_broken or job.problem else WHERE_IT_GOES_ON
+    reset = {"broken_at": None, "consecutive_failures": 0, "problem": "", "next_start_at": UNPLANNED}
+    Job.objects.filter(pk=job.pk).update(**reset, next_run_at=begin)
     job = get_job(name)
     if was_broken:
         after_commit(job_recovered, Job, using=Engine().using, job=job, run=None)

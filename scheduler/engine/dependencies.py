@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
+from scheduler.engine.dbtime import shared_now
 from scheduler.models import UNPLANNED, Job
 from scheduler.schedules import AfterJobs
 
@@ -19,6 +21,17 @@ def slot_after_parents(job: Job, schedule: AfterJobs) -> datetime | None:
         return None
     last: datetime = max(at for at in ended if at is not None)
     return last
+
+
+def new_anchor(using: str, job: Job, columns: dict[str, Any]) -> dict[str, Any]:
+    """Return the anchor of a job that columns enable or give a schedule after others: the ends from now on count.
+
+    Whoever writes them sets it. At the next look, which may be seconds later, a parent may have ended.
+    """
+    begins = "schedule" in columns or (columns.get("enabled") and not job.enabled)
+    if begins and isinstance(columns.get("schedule", job.schedule), AfterJobs):
+        return {"anchor_at": shared_now(using)}
+    return {}
 
 
 def tell_parents(using: str, jobs: Iterable[Job]) -> None:

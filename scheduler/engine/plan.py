@@ -53,8 +53,8 @@ def replan(job: Job, now: datetime, *, since: datetime | None = None) -> None:
     if not job.enabled:
         job.anchor_at = None
         return
-    if job.anchor_at is None:
-        job.anchor_at = beginning(job, now)
+    if job.anchor_at is None or (job.anchor_at > now and isinstance(job.schedule, AfterJobs)):
+        job.anchor_at = beginning(job, now)  # one that is still to come was set by the clock of somebody else
     if job.orphaned_at or job.problem:
         return
     if job.paused_at:

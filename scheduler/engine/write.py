@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from django.core.exceptions import ValidationError
 from django.db import DataError, IntegrityError, OperationalError, connections, models, transaction
 
+from scheduler.engine.dependencies import new_anchor
 from scheduler.engine.isolation import read_committed
 from scheduler.models import Instance, Job
 
@@ -67,8 +68,9 @@ def rewrite(jobs: models.QuerySet[Job], columns_of: Callable[[Job], dict[str, An
     Who reads, thinks and then writes would undo what others have written meanwhile.
     """
     with write_transaction(jobs.db):
-        changes = [(job.pk, columns_of(job)) for job in locked(jobs)]
-        return sum(jobs.filter(pk=pk).update(**columns) for pk, columns in changes if columns)
+        found = [(job, columns_of(job)) for job in locked(jobs)]
+        changes = [(job.pk, columns | new_anchor(jobs.db, job, columns)) for job, columns in found if columns]
+        return sum(jobs.filter(pk=pk).update(**columns) for pk, columns in changes)
 
 
 def is_refusal(error: Exception) -> bool:

@@ -82,6 +82,9 @@ class JobQuerySet(PrimaryQuerySet["Job"]):
 
     def bulk_create(self, objs: Iterable["Job"], *args: Any, **options: Any) -> list["Job"]:
         """As Django's, and this process's dispatcher hears of it."""
+        objs = list(objs)
+        for job in objs:
+            job._count_from_creation()
         created = super().bulk_create(objs, *args, **options)
         announce(self.db)
         return created
@@ -162,6 +165,7 @@ class Job(models.Model):
         """
         using = options.get("using") or self._state.db
         if self._state.adding:
+            self._count_from_creation()
             super().save(*args, update_fields=update_fields, **options)
             announce(self._state.db)
             return
@@ -180,6 +184,11 @@ class Job(models.Model):
 
     def natural_key(self) -> tuple[str]:
         return (self.name,)
+
+    def _count_from_creation(self) -> None:
+        """A job that waits for others counts their ends from then on, not from when somebody first looks at it."""
+        if self.anchor_at is None and _waits_for_others(self.schedule):
+            self.anchor_at = self.created_at
 
     def _changed(self, columns: Iterable[str]) -> set[str]:
         stored = Job.objects.using(self._state.db).only(*columns).filter(pk=self.pk).first()

@@ -2,8 +2,10 @@
 
 import pytest
 
-from scheduler.engine.control import cancel_run, pause_job, run_now, update_job
+from scheduler.engine.control import add_job, cancel_run, pause_job, run_now, update_job
+from scheduler.engine.sync import sync
 from scheduler.models import Job, Status
+from scheduler.registry import register
 from scheduler.schedules import AfterJobs, Every, Manual
 from tests.factories import MINUTE, at, claim_at, claim_one, finish, make_engine, make_job
 from tests.integration.rules.dependents import child, due, end_all, end_child, parents
@@ -14,6 +16,12 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known", "clock")]
 @pytest.fixture
 def engine():
     return make_engine()
+
+
+def deploy(tasks, name, **options):
+    """Start a process whose code has this task too."""
+    register(name, into=tasks, **options)(lambda: None)
+    sync(make_engine(tasks=tasks, now=at(61)), at(61))
 
 
 class TestFinish:
@@ -89,13 +97,49 @@ class TestFinish:
 
 
 class TestFromNowOn:
-    """What its parents did before the job was there, enabled or given this schedule starts nothing."""
+    """What its parents did before the job was there, enabled or given this schedule starts nothing; what they did since
+    does, however late anybody looks."""
 
-    def test_another_schedule_changed_to_one_after_others_does_not_fire_for_the_past_H1(self, engine):
+    CHANGES = {
+        "created": lambda tasks: add_job("child", "task", AfterJobs("extract")),
+        "enabled": lambda tasks: update_job("child", enabled=True),
+        "given this schedule": lambda tasks: update_job("child", schedule=AfterJobs("extract")),
+        "created by a deploy": lambda tasks: deploy(tasks, "fresh", schedule=AfterJobs("extract")),
+        "enabled by a deploy": lambda tasks: deploy(tasks, "child", schedule=AfterJobs("extract")),
+    }
+
+    @pytest.mark.parametrize("change", CHANGES)
+    @pytest.mark.parametrize(("ended", "starts"), [(60, False), (62, True)], ids=["before", "after"])
+    def test_it_counts_from_that_moment_and_not_from_the_next_look(self, engine, known, clock, change, ended, starts):
+        parents("extract")
+        if change == "given this schedule":
+            make_job("child", Manual())
+        elif "enabled" in change:
+            child(columns={"enabled": False, "source": "tasks" if "deploy" in change else ""})
+        extract = claim_one(engine, at(60))
+        if not starts:
+            finish(engine, extract, at(ended))
+        clock.set(at(61))
+        self.CHANGES[change](known)
+        if starts:
+            finish(engine, extract, at(ended))
+        names = [one.job.name for one in due(make_engine(tasks=known, now=at(65)), 65)]
+        assert names == ([] if not starts else ["fresh" if "created by" in change else "child"])
+
+    def test_one_that_was_created_by_another_clock_than_a_play_goes_by_counts_from_its_beginning(self, engine, clock):
+        """Made by the real clock, outside of the play of a test that goes over a day long ago."""
+        parents("extract")
+        make_job("child", AfterJobs("extract"), planned_at=None, columns={"anchor_at": at(days=300)})
+        assert due(engine, 0) == []
+        end_all(engine, 60)
+        assert [one.job.name for one in due(engine, 60)] == ["child"]
+
+    def test_another_schedule_changed_to_one_after_others_does_not_fire_for_the_past_H1(self, engine, clock):
         make_job("extract", Manual())
         row = make_job("child", Every(hours=12))
         run_now("extract")
         end_all(engine, 30)
+        clock.set(at(40))
         update_job("child", schedule=AfterJobs("extract"))
         assert due(engine, 3000) == []
         run_now("extract")
@@ -137,7 +181,7 @@ class TestFromNowOn:
         finish(engine, other, at(320))
         assert [one.job.name for one in due(engine, 320)] == ["child"]
 
-    def test_enabling_does_not_fire_for_the_past_J1(self, engine):
+    def test_enabling_does_not_fire_for_the_past_J1(self, engine, clock):
         parents("extract", every=300)
         child()
         end_all(engine, 300)
@@ -145,6 +189,7 @@ class TestFromNowOn:
         update_job("child", enabled=False)
         assert end_all(engine, 600) == ["extract"]
         assert due(engine, 610) == []
+        clock.set(at(620))
         update_job("child", enabled=True)
         assert due(engine, 800) == []
         assert end_all(engine, 900) == ["extract"]

@@ -39,7 +39,10 @@ def is_name(name: object) -> bool:
 
 def checked_group(group: object) -> str:
     """Return the name of a group; empty: none."""
-    return checked_text("group", group, longest=GROUP_LENGTH)
+    name = checked_text("group", group, longest=GROUP_LENGTH)
+    if name != name.strip():  # MariaDB and MySQL leave blanks at the end out of account
+        raise InvalidOption(f"group is {name!r}; write it without blank ends.")
+    return name
 
 
 def checked_priority(priority: object) -> int:

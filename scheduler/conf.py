@@ -104,12 +104,12 @@ def limits(default: Mapping[str, int], meaning: str) -> Setting[Mapping[str, int
         default,
         meaning,
         rule=lambda value: isinstance(value, dict) and all(_is_limit(name, most) for name, most in value.items()),
-        must=f"a dict of group names, at most {GROUP_LENGTH} characters long, and whole numbers of 1 or more",
+        must=f"a dict of group names (at most {GROUP_LENGTH} characters, no blank ends) and whole numbers of 1 or more",
     )
 
 
 def _is_limit(name: Any, most: Any) -> bool:
-    is_name = bool(name) and _is_stored_name(name, GROUP_LENGTH)
+    is_name = bool(name) and _is_stored_name(name, GROUP_LENGTH) and name == name.strip()
     return is_name and _is_number(most) and isinstance(most, int) and most >= 1
 
 

@@ -3,13 +3,14 @@
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from scheduler.models.names import NameField
 from scheduler.models.primary import PrimaryQuerySet
 
 
 class Environment(models.Model):
     """The one row names the environment this database belongs to (SCHEDULER_ENVIRONMENT)."""
 
-    name = models.CharField(_("environment"), max_length=255, primary_key=True)
+    name = NameField(_("environment"), max_length=255, primary_key=True)
 
     objects = models.Manager.from_queryset(PrimaryQuerySet["Environment"])()
 

@@ -6,6 +6,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.models.fields import InstantField
+from scheduler.models.names import NameField
 from scheduler.models.primary import PrimaryQuerySet
 
 EVERYTHING = ""
@@ -22,7 +23,7 @@ class GroupQuerySet(PrimaryQuerySet["Group"]):
 class Group(models.Model):
     """A named group. Its row holds the pause, and is the lock under which its living runs are counted."""
 
-    name = models.CharField(_("name"), max_length=100, primary_key=True)
+    name = NameField(_("name"), max_length=100, primary_key=True)
     paused_at = InstantField(_("paused since"), null=True)
     paused_until = InstantField(_("paused until"), null=True)
     paused_by = models.CharField(_("paused by"), max_length=150, blank=True, default="")

@@ -9,6 +9,7 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.models.fields import InstantField, PolicyField, ScheduleField, Unreadable
+from scheduler.models.names import NameField
 from scheduler.models.primary import PrimaryQuerySet
 from scheduler.policy import Policy
 from scheduler.schedules import AfterJobs, Manual, parse
@@ -94,11 +95,11 @@ class Job(models.Model):
     """One task on one schedule. The scheduler writes only its own columns, each write conditional on the token."""
 
     # What a person or the code decides.
-    name = models.CharField(_("name"), max_length=255, unique=True)
-    task = models.CharField(_("task"), max_length=255)
+    name = NameField(_("name"), max_length=255, unique=True)
+    task = NameField(_("task"), max_length=255)
     schedule = ScheduleField(_("schedule"), default=Manual)
     policy = PolicyField(_("policy"), default=Policy, blank=True)
-    group = models.CharField(_("group"), max_length=100, blank=True, default="")
+    group = NameField(_("group"), max_length=100, blank=True, default="")
     priority = models.SmallIntegerField(_("priority"), default=0)
     kwargs = models.JSONField(_("keyword arguments"), default=dict, blank=True)
     description = models.CharField(_("description"), max_length=500, blank=True, default="")

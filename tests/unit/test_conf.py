@@ -17,7 +17,7 @@ WRONG = {
     "SHUTDOWN_SECONDS": [-1, float("inf")],
     "MIN_INTERVAL": [0, -5],
     "MAX_LOG_CHARS": [99, 10**8, 1000.0],
-    "GROUPS": [[], {"a": 0}, {"": 1}, {"a": 1.5}, {"a": True}, {5: 1}, {"g" * 101: 1}, {"g\x00": 1}, {"\ud800": 1}],
+    "GROUPS": [[], {"a": 0}, {"": 1}, {"a": 1.5}, {"a": True}, {5: 1}, {"g" * 101: 1}, {"g ": 1}, {"\ud800": 1}],
     "ENVIRONMENT": [None, 5, "e" * 256, "e\x00", "\ud800"],
     "RETENTION_DAYS": [-1, 1.5, None],
     "RETENTION_FAILED_DAYS": [-1, 1.5, None],

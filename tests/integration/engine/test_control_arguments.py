@@ -51,7 +51,7 @@ WRONG = [
     *[(new, {"enabled": flag}, "enabled is") for flag in FLAGS],
     *[(new, {"description": text}, "description is") for text in TEXTS],
     (new, {"description": "x" * 501}, "description has 501 characters"),
-    (new, {"group": "a\x00b"}, "group is"),
+    *[(new, {"group": group}, "group is") for group in ["a\x00b", "a ", " "]],
     *[(update_job, {"kwargs": kwargs}, "kwargs is") for kwargs in [None, *KWARGS]],
     *[(update_job, {"enabled": flag}, "enabled is") for flag in FLAGS],
     *[(update_job, {"description": text}, "description is") for text in TEXTS],

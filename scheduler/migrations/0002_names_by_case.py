@@ -1,0 +1,43 @@
+"""MySQL and MariaDB compare text without regard to case, and Python does not: two names that differ in case only were
+two for the one and one for the other. Whoever alters one of these columns later must give it its collation again.
+"""
+
+from typing import Any
+
+from django.db import migrations
+
+NAMES = {"Job": ("name", "task", "group"), "Group": ("name",), "Environment": ("name",)}
+
+CHARACTERS = """
+    SELECT character_set_name, column_type FROM information_schema.columns
+    WHERE table_schema = DATABASE() AND table_name = %s AND column_name = %s
+"""
+
+
+def tell_apart_by_case(apps: Any, schema_editor: Any) -> None:
+    if schema_editor.connection.vendor != "mysql":
+        return
+    quote = schema_editor.quote_name
+    for model, names in NAMES.items():
+        table = apps.get_model("scheduler", model)._meta.db_table
+        changes = ", ".join(f"MODIFY {quote(name)} {binary(schema_editor, table, name)} NOT NULL" for name in names)
+        schema_editor.execute(f"ALTER TABLE {quote(table)} {changes}")
+
+
+def binary(schema_editor: Any, table: str, column: str) -> str:
+    """Return the type of a column with the binary collation of the character set that it has."""
+    with schema_editor.connection.cursor() as cursor:
+        cursor.execute(CHARACTERS, [table, column])
+        charset, kind = cursor.fetchone()
+    return f"{kind} CHARACTER SET {charset} COLLATE {charset}_bin"
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ("scheduler", "0001_jobs_and_runs"),
+    ]
+
+    operations = [
+        migrations.RunPython(tell_apart_by_case, migrations.RunPython.noop, atomic=False),
+    ]

@@ -1,0 +1,40 @@
+"""Names: columns by which rows are told apart, on every database by the case of their letters too."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+from django.db.models import lookups
+
+if TYPE_CHECKING:
+    _CharField = models.CharField[str, str]
+    _Lookup = lookups.BuiltinLookup[Any]
+else:
+    _CharField = models.CharField
+    _Lookup = lookups.BuiltinLookup
+
+
+class NameField(_CharField):
+    """A name. “Serial” and “serial” are two, for Python and for every database.
+
+    MySQL and MariaDB compare text without regard to case, so a migration gives these columns a binary collation there.
+    Lookups that mean any case (`icontains`) then need help to find it.
+    """
+
+    description = "A name"
+
+    def deconstruct(self) -> Any:
+        """For migrations it is a CharField: the collation depends on the character set of the table."""
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.CharField", args, kwargs
+
+
+class _AnyCase(_Lookup):
+    def as_mysql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
+        left, left_params = self.process_lhs(compiler, connection)
+        right, right_params = self.process_rhs(compiler, connection)
+        found = f"LOWER({left}) {self.get_rhs_op(connection, f'LOWER({right})')}"
+        return found, [*left_params, *right_params]
+
+
+for kind in (lookups.IExact, lookups.IContains, lookups.IStartsWith, lookups.IEndsWith):
+    NameField.register_lookup(type(kind.__name__, (_AnyCase, kind), {}))

@@ -1,4 +1,4 @@
-"""Rules: what every single step must respect. The invariants are those of the design, I1 to I20."""
+"""Rules: what every single step must respect. The invariants are those of the design but I20, which has no code yet."""
 
 from collections import Counter
 from datetime import timedelta

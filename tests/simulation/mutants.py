@@ -98,7 +98,7 @@ def no_overlap_guard() -> Iterator[None]:
 
 def no_last_slot_guard() -> AbstractContextManager[Any]:
     """A job is planned afresh without regard to what it has claimed already."""
-    first_slot = plan._first_slot
+    first_slot = plan.first_slot
 
     def unguarded(job: Job, now: Any) -> Any:
         kept, job.last_slot = job.last_slot, None
@@ -107,7 +107,7 @@ def no_last_slot_guard() -> AbstractContextManager[Any]:
         finally:
             job.last_slot = kept
 
-    return mock.patch.object(plan, "_first_slot", unguarded)
+    return mock.patch.object(plan, "first_slot", unguarded)
 
 
 def no_cap_on_lost_attempts() -> AbstractContextManager[Any]:

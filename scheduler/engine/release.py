@@ -38,7 +38,10 @@ def _cancelled(run: RunLog) -> Finished:
     started_at = run.started_at or run.scheduled_for
     ended_at = max(run.stop_requested_at or started_at, started_at)
     reason = "asked to stop before it began"
-    return Finished(run, Outcome(status=Status.CANCELLED, started_at=started_at, finished_at=ended_at, reason=reason))
+    return Finished(
+        run,
+        Outcome(status=Status.CANCELLED, started_at=started_at, finished_at=ended_at, reason=reason, called=False),
+    )
 
 
 def _is_from_plan(job: Job, run: RunLog) -> bool:

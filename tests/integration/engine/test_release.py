@@ -92,6 +92,7 @@ def test_a_run_that_was_cancelled_before_it_began_is_not_given_back_but_ends(tri
     settled = release_runs(engine, [claimed])
     run = RunLog.objects.get(pk=claimed.run.pk)
     assert (run.status, run.reason, run.trigger) == (Status.CANCELLED, "asked to stop before it began", trigger)
+    assert (run.started_at, run.finished_at) == (None, now)
     assert settled.finished == [run]
     job.refresh_from_db()
     assert (job.active_runs, job.cancellations, job.next_run_at) == (0, 1, at(days=1, hours=1))

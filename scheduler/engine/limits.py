@@ -3,24 +3,24 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Max, Q, QuerySet
 
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.engine.write import lock_in_order, locked, write_transaction
-from scheduler.models import EVERYTHING, UNPLANNED, Group, Job, RunLog, Status, Trigger
-from scheduler.policy import Misfire, Policy
+from scheduler.models import EVERYTHING, UNPLANNED, Group, Job, RunLog, Trigger
+from scheduler.policy import Policy
 from scheduler.policy.overlap import Overlap
 from scheduler.signals import after_commit, group_resumed
 
-OLDEST_SLOT = timedelta(days=1)
-"""Runs in a window of a rate limit are found through their slots, which may lie this far before the window."""
 REPLACES = f'"{Overlap.REPLACE}"'
 """What the text of a policy contains that has a living run make room for the next slot."""
 WINDOW = 0.99
 """The part of a window of a rate limit in which starts are counted."""
+NOT_BEGUN = 50
+"""So many rows are looked at beyond those that a rate limit allows: claims behind a closed gate are no starts."""
 
 
 @dataclass(slots=True)
@@ -151,13 +151,21 @@ def _plan_from(engine: Engine, group: Group, ended_at: datetime) -> None:
 def rate_is_used_up(engine: Engine, job: Job, policy: Policy, start: datetime) -> bool:
     """Return whether the job has had all the runs its rate limit allows in the window that ends with `start`.
 
-    The window is one per cent short: no start is exact, and an hourly job keeps to “1/h”.
+    The window is one per cent short: no start is exact, and an hourly job keeps to “1/h”. Starts are in order of their
+    tokens, rows of their slots: the newest rows tell, unless a token of the window is missing among them. Then a slot
+    of long ago was caught up or backfilled (or a claim was given back), and all rows are searched.
     """
     if policy.rate_limit is None:
         return False
-    since = start - policy.rate_limit.per * WINDOW
-    runs = RunLog.objects.using(engine.using).filter(job=job, started_at__gt=since)
-    if policy.misfire is not Misfire.RUN_ALL:  # which starts slots of any age
-        runs = runs.filter(scheduled_for__gt=since - OLDEST_SLOT)
-    ran = runs.exclude(Q(status=Status.SKIPPED) | Q(status=Status.PENDING))
-    return policy.rate_limit.is_used_up(ran[: policy.rate_limit.count].count())
+    since, most = start - policy.rate_limit.per * WINDOW, policy.rate_limit.count
+    claims = RunLog.objects.using(engine.using).filter(job=job, token__gt=0)
+    in_window, not_begun = Q(started_at__gt=since), Q(started_at__isnull=True)
+    newest = claims.order_by("-scheduled_for")[: most + NOT_BEGUN].aggregate(
+        ran=Count("pk", filter=in_window),
+        beside=Count("pk", filter=not_begun & Q(finished_at__gt=since)),
+        before=Max("token", filter=Q(started_at__lte=since) | not_begun & Q(finished_at__lte=since), default=0),
+    )
+    ran: int = newest["ran"]
+    if ran < most and newest["before"] + ran + newest["beside"] < job.token:
+        ran = claims.filter(in_window).order_by()[:most].count()
+    return policy.rate_limit.is_used_up(ran)

@@ -8,7 +8,7 @@ from scheduler.conf import conf
 from scheduler.models import Status, Trigger
 from tests.simulation.dependents import dependents_follow_their_parents, dependents_wait_out_their_backoff
 from tests.simulation.draw import GROUPS
-from tests.simulation.grid import DAY, Grid
+from tests.simulation.grid import Grid
 from tests.simulation.rows import STOPPED, JobRow, RunRow, Violation, read_instances, read_pauses
 from tests.simulation.slots import Timeline
 
@@ -147,8 +147,6 @@ def rates_hold(watcher: "Watcher", change: "Change") -> None:
         most, per = RATES[rate]
         since = max(change.event.now, run.started_at or change.event.now) - per * 0.99
         others = (one for one in watcher.runs.values() if one.job_id == run.job_id and one.pk != run.pk)
-        of_any_age = watcher.spec(change.jobs[run.job_id]).options.get("misfire") == "run_all"
-        others = (one for one in others if of_any_age or one.scheduled_for > since - DAY)
         started = [one for one in others if one.status != Status.SKIPPED and one.started_at and one.started_at > since]
         if len(started) >= most:
             raise Violation(f"run {run.pk} exceeds the rate limit {rate}")

@@ -1,13 +1,27 @@
 """Priority and the limits of one job: rate, number of runs, first and last instant."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from scheduler.engine.control import run_now, update_job
-from scheduler.models import Status
-from scheduler.schedules import DailyAt, Every
+from scheduler.engine.control import backfill, run_now, update_job
+from scheduler.engine.release import release_runs
+from scheduler.models import Job, Status
+from scheduler.schedules import DailyAt, Every, Weekly
 from tests.factories import DAY, HOUR, T0, at, claim_at, claim_one, finish, ledger, make_engine, make_job, run_at
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known", "clock")]
+
+
+def play(engine, *instants):
+    """Run to its end whatever is due at these instants."""
+    for now in instants:
+        for claimed in claim_at(engine, now).runs:
+            finish(engine, claimed, now)
+
+
+def hours(*numbers):
+    return [at(hours=number) for number in numbers]
 
 
 def test_the_higher_priority_starts_first_when_workers_are_scarce():
@@ -50,6 +64,58 @@ def test_a_rate_limit_slides_and_does_not_reset_at_full_hours():
     run_at(engine, at(minutes=20))
     assert claim_at(engine, at(minutes=60)).runs == []
     assert claim_one(engine, at(minutes=80)).run.scheduled_for == at(minutes=80)
+
+
+class TestRateOfOldSlots:
+    """A rate limit counts starts: how old their slots are does not matter."""
+
+    def test_a_slot_of_last_week_that_is_caught_up_counts(self):
+        make_job(schedule=Weekly("mon", 13), rate_limit="1/day")
+        engine = make_engine()
+        run_at(engine, at(days=6, hours=12))
+        assert claim_at(engine, at(days=7, hours=1)).runs == []
+
+    def test_backfilled_slots_count(self, clock):
+        planned = {"next_run_at": at(days=10), "next_start_at": at(days=10)}
+        make_job(schedule=Every(hours=1), rate_limit="5/h", columns=planned)
+        engine = make_engine()
+        clock.set(at(days=10, minutes=-30))
+        backfill("job", at(hours=1), at(hours=5))
+        for minute in range(5):
+            run_at(engine, at(days=10, minutes=minute - 29))
+        assert claim_at(engine, at(days=10)).runs == []
+        assert len(claim_at(engine, at(days=10, hours=1)).runs) == 1
+
+    def test_a_slot_that_was_put_off_for_days_counts(self):
+        make_job(schedule=Every(hours=1), rate_limit="1/50min")
+        engine = make_engine()
+        run_at(engine, at(hours=1), Status.POSTPONED, postponed_by=50.25 * HOUR)
+        play(engine, *hours(*range(2, 52)))
+        run_at(engine, at(hours=51.25))
+        assert claim_at(engine, at(hours=52)).runs == []
+        assert len(claim_at(engine, at(hours=53)).runs) == 1
+
+    def test_a_claim_that_was_given_back_or_skipped_is_no_start(self):
+        make_job(schedule=Every(hours=1), rate_limit="1/3h")
+        engine = make_engine()
+        run_at(engine, at(hours=1), Status.SKIPPED)
+        release_runs(engine, [claim_one(engine, at(hours=2))])
+        run_at(engine, at(hours=2))
+        assert claim_at(engine, at(hours=3)).runs == []
+
+    @pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.SKIPPED])
+    def test_one_look_at_the_newest_rows_is_enough_while_slots_start_in_their_time(self, status):
+        counts = {}
+        for limit in (None, "2/h"):
+            Job.objects.all().delete()
+            make_job(schedule=Every(hours=1), rate_limit=limit)
+            engine = make_engine()
+            for hour in range(1, 6):
+                run_at(engine, at(hours=hour), status)
+            with CaptureQueriesContext(connection) as caught:
+                claim_one(engine, at(hours=6))
+            counts[limit] = len(caught)
+        assert counts["2/h"] == counts[None] + 1
 
 
 @pytest.mark.parametrize(
@@ -95,17 +161,6 @@ def test_max_runs_counts_what_is_going_on_so_that_no_run_is_one_too_many():
         finish(engine, runs[0], at(200))
     job.refresh_from_db()
     assert (job.successes, job.job_state) == (2, "finished")
-
-
-def play(engine, *instants):
-    """Run to its end whatever is due at these instants."""
-    for now in instants:
-        for claimed in claim_at(engine, now).runs:
-            finish(engine, claimed, now)
-
-
-def hours(*numbers):
-    return [at(hours=number) for number in numbers]
 
 
 @pytest.mark.parametrize(

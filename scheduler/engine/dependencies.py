@@ -54,6 +54,7 @@ def replan_dependents(using: str, names: set[str]) -> int:
     """Have the jobs that wait for jobs of these names planned anew; new jobs learn that way who waits for them."""
     if not names:
         return 0
-    waiting = Job.objects.using(using).filter(schedule__contains='"after_jobs"').only("pk", "schedule")
+    jobs = Job.objects.using(using).filter(problem="")  # one that is set aside stays so, whatever the others do
+    waiting = jobs.filter(schedule__contains='"after_jobs"').only("pk", "schedule")
     ids = [job.pk for job in waiting if isinstance(job.schedule, AfterJobs) and names & set(job.schedule.jobs)]
     return Job.objects.using(using).filter(pk__in=ids).update(next_start_at=UNPLANNED)

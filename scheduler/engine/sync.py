@@ -9,6 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from scheduler.engine.base import Engine
+from scheduler.engine.circles import set_circles_aside
 from scheduler.engine.dependencies import replan_dependents
 from scheduler.engine.write import is_refusal, rewrite
 from scheduler.models import UNPLANNED, Instance, Job
@@ -56,6 +57,7 @@ def sync(engine: Engine, now: datetime) -> Synced:
     changed = sum(_follow(engine, present[task.name], task) for task in engine.registry if task.name in present)
     returned = take_back(engine, engine.registry.names())
     orphaned = _set_aside(engine, now)
+    set_circles_aside(engine)
     return Synced(created, changed, orphaned, returned)
 
 

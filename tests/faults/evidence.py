@@ -164,6 +164,8 @@ class Evidence:
     """What tasks wrote in transactions that they left open, and which was committed all the same."""
     early: float = 0.02
     """How many seconds before its slot a start may be, because clocks can only be compared so well."""
+    behind: float = 0.02
+    """How many seconds a process may be behind the clock that counts, which makes its pauses shorter when it learns."""
     ttl: float = 4.0
     heartbeat: float = 0.5
     unclean: list[str] = field(default_factory=list)

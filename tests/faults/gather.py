@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 EARLY_BY_A_SERVER = 0.1
 """A process knows the time of a server as exactly as the half of a round trip, 50 ms where that takes longer."""
 EARLY_BY_ONE_CLOCK = 0.02
+BEHIND_A_SERVER = 0.25
+"""An answer that comes late leaves open by how much: its process takes the earliest time, and is behind for a while."""
 
 
 def gathered(rig: "Round", earlier: list[Sample], quiet: Sample, healed: float, unclean: list[str]) -> Evidence:
@@ -34,6 +36,7 @@ def gathered(rig: "Round", earlier: list[Sample], quiet: Sample, healed: float, 
         resets=rig.resets,
         left_open=rig.database.left_open(),
         early=_early(rig),
+        behind=BEHIND_A_SERVER if rig.database.port else EARLY_BY_ONE_CLOCK,
         unclean=[*rig.problems, *unclean, *_crashes(rig)],
     )
 

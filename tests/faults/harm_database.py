@@ -121,7 +121,11 @@ def restart(*, hard: bool) -> Fault:
 
 
 def disk_full(rig: Round, rng: Random) -> int:
-    """The file of the database cannot grow: no process may write beyond its present end."""
+    """The file of the database cannot grow: no process may write beyond its present end. Again, if all die."""
+    return int(any(_disk_full(rig) for _ in range(2)))
+
+
+def _disk_full(rig: Round) -> int:
     assert isinstance(rig.database, Sqlite)
     printed = {runner.index: runner.printed() for runner in rig.runners}
     with rig.outage():

@@ -179,10 +179,13 @@ def no_threads(rig: Round, rng: Random) -> int:
 
 
 def no_descriptors(rig: Round, rng: Random) -> int:
-    """Two processes can open neither file nor connection; what they have open stays so."""
+    """Two processes can open neither file nor connection; what they have open stays so. Again, if they die."""
     rig.starved = True
-    printed = {runner.index: runner.printed() for runner in rig.runners}
-    victims = rng.sample(rig.runners, 2)
+    return int(any(_no_descriptors(rig, rng.sample(rig.runners, 2)) for _ in range(2)))
+
+
+def _no_descriptors(rig: Round, victims: list[Runner]) -> int:
+    printed = {runner.index: runner.printed() for runner in victims}
     with rig.outage(*victims):
         wait_for(lambda: sum(runner.limit(*NO_DESCRIPTORS) for runner in victims) == len(victims), HIT_SECONDS)
         pause(WITHOUT_SECONDS)

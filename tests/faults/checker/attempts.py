@@ -61,7 +61,7 @@ def _after_failures(evidence: Evidence, job: str, steps: list[float]) -> Iterato
         failures += 1
         wait = _wait(steps, failures, before, after)
         judged = evidence.frozen.isdisjoint((before.runner, after.runner))
-        if judged and after.mono < ending.mono + wait - evidence.early:
+        if judged and after.mono < ending.mono + wait - evidence.behind:
             yield Violation("I11", f"{job} {after.slot} #{after.attempt} started {after.mono - ending.mono:.2f} s after"
                                    f" a failure, the backoff is {wait:g} s")  # fmt: skip
 

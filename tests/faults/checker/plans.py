@@ -85,7 +85,7 @@ def one_catch_up(evidence: Evidence) -> Iterator[Violation]:
         runs = [(row, began[row.job, row.token]) for row in rows if row.attempt == 1 and (row.job, row.token) in began]
         for (before, line), (after, _) in pairwise(runs):
             oldest = (after.coalesced_from or after.slot).timestamp()
-            if before.status in ENDED and oldest <= line.wall - evidence.early:
+            if before.status in ENDED and oldest <= line.wall - evidence.behind:
                 yield Violation("I10", f"{job}: {after.slot} ran, and was due when {before.slot} began to catch up")
 
 

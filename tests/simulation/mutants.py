@@ -131,7 +131,7 @@ def no_group_pauses() -> Iterator[None]:
     with (
         mock.patch.object(limits.Limits, "pauses", return_value=False),
         mock.patch.object(limits.Limits, "open_jobs", lambda self, jobs: jobs.exclude(group__in=self.full())),
-        mock.patch.object(limits.Limits, "open_attempts", lambda self, runs: runs),
+        mock.patch.object(limits.Limits, "open_attempts", lambda self, runs, now: runs),
     ):
         yield
 

@@ -6,9 +6,11 @@ from datetime import datetime
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.bulk import update_rows
 from scheduler.engine.decide import may_run
-from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
+from scheduler.engine.finish import finish_runs
+from scheduler.engine.outcome import Finished, Outcome, Settled
 from scheduler.engine.plan import end_of_backoff, set_next
 from scheduler.engine.write import locked, write_transaction
+from scheduler.exceptions import ConfigurationError
 from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
 
 BESIDE_THE_PLAN = (Trigger.MANUAL, Trigger.BACKFILL)
@@ -64,8 +66,12 @@ def _give_back(engine: Engine, job: Job, run: RunLog, as_claimed: Job) -> bool:
     if job.next_start_at == UNPLANNED or job.orphaned_at:
         if is_from_plan and job.schedule == as_claimed.schedule and not job.paused_at:
             job.next_run_at = slot  # from there on it will be planned
-    elif may_run(job):
-        set_next(job, slot, not_before=end_of_backoff(job) if is_from_plan else job.next_start_at)
+        return is_from_plan
+    try:
+        if may_run(job):
+            set_next(job, slot, not_before=end_of_backoff(job) if is_from_plan else job.next_start_at)
+    except (ConfigurationError, ValueError, OverflowError):  # unreadable: the next pass sets it aside, and says so
+        job.next_run_at, job.next_start_at = slot, UNPLANNED
     return is_from_plan
 
 

@@ -16,7 +16,11 @@ class Living:
     claimed: Claimed
     context: RunContext
     holds_worker: bool
-    """Whether it occupies a worker thread; runs on the event loop do not."""
+    """Whether it occupies a worker thread; a run on the event loop does until it is handed over."""
+    on_loop: bool = False
+    """Whether its call belongs on the event loop."""
+    due: float = 0.0
+    """When it may start, on the monotonic clock."""
     began: float = 0.0
     took: float = 0.0
     """Seconds from start to end, once it has ended."""

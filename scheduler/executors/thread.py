@@ -27,6 +27,8 @@ LARGEST_QUEUE = 2 * LARGEST_BATCH
 MOST_ASYNC = 200
 SHORTEST_RUN = 0.0001
 IDLE_WAIT = 60.0
+LONGEST_TURN = 0.5
+"""Seconds that a run waits for a worker; after that others may have it, and whoever would stop it shall."""
 DUE_ALREADY = 0.0
 """Sorts before every start to come; among themselves these go by priority, then as they came."""
 LAST_STEPS = 0.2
@@ -73,14 +75,17 @@ class ThreadExecutor:
         self._stopping = False
 
     def capacity(self) -> int:
-        """Return how many runs may be claimed now: at least the free workers, more when runs are short."""
+        """Return how many runs may be claimed now: at least the free workers, more when runs are short.
+
+        A worker whose run takes longer than a batch starts nothing soon, however short the runs before were.
+        """
         with self._changed:
             self._start_missing_threads()
             workers = sum(thread.is_alive() for thread in self._threads)
             free = workers - self._busy
             if self._stopping or free <= 0 < self._zombies() or len(self._living) - self._busy >= MOST_ASYNC:
                 return 0
-            pace = int(workers * BATCH_SECONDS / self._seconds_per_run)
+            pace = int((workers - self._slow()) * BATCH_SECONDS / self._seconds_per_run)
             wanted = min(LARGEST_QUEUE, max(free, pace)) if workers else 0
             return max(0, min(LARGEST_BATCH, wanted - len(self._queue)))
 
@@ -97,20 +102,29 @@ class ThreadExecutor:
                 try:
                     # Nothing is claimed earlier; a longer wait only means that the clock was set back since.
                     wait = min(longest, (claimed.start_at - now).total_seconds())
-                    self._enqueue(claimed, monotonic + wait if wait > 0 else DUE_ALREADY)
+                    self._enqueue(claimed, monotonic + max(wait, 0.0), is_due=wait <= 0)
                 except Exception as error:
                     faults.append((claimed, faulty(claimed, error, self._clock)))
             self._changed.notify(len(runs))
         for fault in faults:
             self._done(*fault)
 
-    def withdraw(self) -> list[Claimed]:
-        """Take back every run that has not started."""
+    def withdraw(self, *, late: bool = False) -> list[Claimed]:
+        """Take back every run that has not started; only those that wait for a worker too long, if asked for `late`."""
         with self._changed:
-            waiting = [living.claimed for *_, living in self._queue]
-            self._queue.clear()
-            self._held.difference_update(claimed.run.pk for claimed in waiting)
-            return waiting
+            latest = self._clock.monotonic() - LONGEST_TURN if late else float("inf")
+            back = [living.claimed for *_, living in self._queue if living.due <= latest]
+            if back:
+                self._queue = [entry for entry in self._queue if entry[-1].due > latest]
+                heapq.heapify(self._queue)
+                self._held.difference_update(claimed.run.pk for claimed in back)
+            return back
+
+    def keeps_waiting(self) -> bool:
+        """Return whether a run waits for a worker too long."""
+        with self._changed:
+            latest = self._clock.monotonic() - LONGEST_TURN
+            return any(living.due <= latest for *_, living in self._queue)
 
     def run_ids(self) -> set[int]:
         """Return the runs that wait for their start or go on."""
@@ -128,9 +142,11 @@ class ThreadExecutor:
             return self._zombies()
 
     def stop_runs(self, run_ids: Iterable[int], reason: str) -> None:
-        """Ask some of the living runs to stop."""
+        """Ask some of the runs to stop: one that waits for its start then ends without its call."""
         wanted = set(run_ids)
-        for living in self.living():
+        with self._changed:
+            held = [*self._living.values(), *(living for *_, living in self._queue)]
+        for living in held:
             if living.claimed.run.pk in wanted:
                 living.stop(reason)
 
@@ -184,16 +200,22 @@ class ThreadExecutor:
                 return
             self._threads.append(thread)
 
-    def _enqueue(self, claimed: Claimed, start: float) -> None:
+    def _enqueue(self, claimed: Claimed, due: float, *, is_due: bool) -> None:
         if claimed.run.pk not in self._held:
-            living = self._prepared(claimed)  # first, since this may fail
+            living = self._prepared(claimed, due)  # first, since this may fail
             self._held.add(claimed.run.pk)
+            start = DUE_ALREADY if is_due else due
             heapq.heappush(self._queue, (start, -claimed.job.priority, next(self._order), living))
 
-    def _prepared(self, claimed: Claimed) -> Living:
+    def _prepared(self, claimed: Claimed, due: float) -> Living:
         """Return all that the start needs, made ahead of it."""
         on_loop = is_async(claimed.task.function) and policy_of(claimed.job).executor == "thread"
-        return Living(claimed, self._context_for(claimed), holds_worker=not on_loop)
+        return Living(claimed, self._context_for(claimed), holds_worker=True, on_loop=on_loop, due=due)
+
+    def _slow(self) -> int:
+        """Return how many workers are held by runs that take longer than a batch."""
+        longest_ago = self._clock.monotonic() - BATCH_SECONDS
+        return sum(one.holds_worker and one.began < longest_ago for one in self._living.values())
 
     def _zombies(self) -> int:
         return sum(one.holds_worker and (one.over_time or one.abandoned) for one in self._living.values())
@@ -223,7 +245,7 @@ class ThreadExecutor:
     def _begin(self, living: Living, now: float) -> Living:
         living.began, living.thread_id = now, threading.get_ident()
         self._living[living.claimed.run.pk] = living
-        self._busy += living.holds_worker
+        self._busy += 1
         return living
 
     def _carried_out(self, living: Living) -> Living | None:
@@ -246,7 +268,7 @@ class ThreadExecutor:
         """Return how the run ended in this worker; None when it goes on, on the event loop."""
         if self._refusal is not None and (refused := self._refusal(living)):
             return refused
-        if living.holds_worker:
+        if not living.on_loop:
             return self._call(living)
         if (ended := ask_and_tell(living.claimed, living.context, self._clock)) is not None:
             return ended
@@ -254,6 +276,9 @@ class ThreadExecutor:
         return None
 
     def _hand_to_loop(self, living: Living) -> None:
+        with self._changed:
+            living.holds_worker = False
+            self._busy -= 1
         run = self._run_async(living)
         try:
             living.cancel = self._loop.run(run, partial(self._lost, living))

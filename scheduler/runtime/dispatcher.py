@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from scheduler.conf import conf
 from scheduler.engine.adopt import unheard_claims
-from scheduler.engine.base import Engine
+from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.clockstep import clock_moved_back
 from scheduler.engine.release import release_runs
 from scheduler.engine.rescue import left_behind, rescue
@@ -34,6 +34,8 @@ class Dispatcher:
         self.starved = False
         """Whether more was due than the pool could take; the end of a run is then a reason to look again."""
         self.sleeps_until: datetime | None = None
+        self.taken_back: list[Claimed] = []
+        """Runs that were taken back from the pool, until the database has answered that they are given back."""
         self.clock_steps = 0
         self._engine = engine
         self._member = member
@@ -68,6 +70,7 @@ class Dispatcher:
         if self._in_pass:  # the pass before failed, or hangs in the thread that this one replaces
             self._doubt()
         self._adopt()
+        self._give_back()
         now, capacity = self._clock.now(), self._executor.capacity()
         self._in_pass = True
         passed = tick(self._engine, now, ahead=timedelta(seconds=conf.CLAIM_AHEAD), capacity=capacity)
@@ -99,10 +102,21 @@ class Dispatcher:
         """After a pass without an end, its claim may have been committed all the same: ask, and start what it took."""
         if self._clock.monotonic() > self._doubt_until:
             return
-        known = self._executor.run_ids() | self._unwritten()
+        known = self._executor.run_ids() | self._unwritten() | {one.run.pk for one in self.taken_back}
         unheard = unheard_claims(self._engine, known)
         if not was_replaced():
             self._executor.submit(*unheard)
+
+    def _give_back(self) -> None:
+        """Give back what waits for a worker too long: others may have one, and a pause or a cancel reaches it so.
+
+        Until the database has answered nobody starts it, and it is asked again: what it has done already stays done.
+        """
+        self.taken_back += self._executor.withdraw(late=True)
+        if self.taken_back:
+            announce.settled(release_runs(self._engine, self.taken_back))
+            if not was_replaced():  # whoever replaced us asks again
+                self.taken_back = []
 
     def _hand_over(self, passed: Tick) -> None:
         if self._stopping():

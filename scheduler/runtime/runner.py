@@ -64,7 +64,8 @@ class Runner:
         self.dispatching = Service("dispatcher", self.dispatcher.step, clock)
         self.recording = Service("recorder", self._record, clock)
         self.beating = Service("heartbeat", Heartbeat(self.member, self.executor).step, clock)
-        self.monitoring = Service("monitor", Monitor(self.engine, self.executor, self.clock).step, clock)
+        self.monitor = Monitor(self.engine, self.executor, self.clock)
+        self.monitoring = Service("monitor", self._look, clock)
         self.keeping = Service("housekeeper", Housekeeper(self.engine, self.member, self.clock).step, clock)
         helping = [self.recording, self.beating, self.monitoring, self.keeping]
         self.locking = None if self.locks is None else Service("locks", self.locks.step, clock)
@@ -160,7 +161,7 @@ class Runner:
 
     def _give_back(self) -> None:
         self.dispatching.join(self._seconds_for_runs())  # it may be about to hand over what it has just claimed
-        if unstarted := self.executor.withdraw():
+        if unstarted := [*self.dispatcher.taken_back, *self.executor.withdraw()]:
             announce.settled(release_runs(self.engine, unstarted))
 
     def _wait_for_runs(self) -> None:
@@ -210,6 +211,11 @@ class Runner:
     def _freed(self) -> None:
         if self.dispatcher.starved and self.executor.capacity():
             self.dispatching.wake()
+
+    def _look(self) -> float:
+        if self.executor.keeps_waiting():
+            self.dispatching.wake()  # it gives back what waits too long
+        return self.monitor.step()
 
     def _record(self) -> float:
         return GATHER_SECONDS if self.recorder.write() else LONGEST_WAIT

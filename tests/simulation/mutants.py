@@ -142,8 +142,8 @@ def no_end_of_pauses() -> AbstractContextManager[Any]:
 
 
 def no_giving_back() -> AbstractContextManager[Any]:
-    """A process that stops keeps the claims that it has not started."""
-    return mock.patch.object(node, "release_runs")
+    """A process that stops, or whose workers are held, keeps the claims that it has not started."""
+    return mock.patch.object(node, "release_runs", return_value=Settled())
 
 
 def no_adoption() -> AbstractContextManager[Any]:

@@ -19,6 +19,7 @@ from scheduler.engine.release import release_runs
 from scheduler.engine.rescue import close_as_lost, left_behind, rescue
 from scheduler.engine.sync import sync
 from scheduler.executors.invoke import CLOCK_WAS_SET
+from scheduler.executors.thread import LONGEST_TURN
 from scheduler.models import RunLog, Status
 from scheduler.runtime.dbclock import StepWatch
 from tests.simulation.journal import Entry
@@ -50,6 +51,8 @@ class Node:
         self.workers = world.rng.choice((1, 2, 4))
         self.hoards = world.rng.choice((0, 1, 3))
         self.queue: list[tuple[float, Claimed]] = []
+        self.stopped: set[int] = set()
+        """Runs that were asked to stop while they waited for a worker."""
         self.living: dict[int, Living] = {}
         self.ends: list[Finished] = []
         self.in_doubt = self.claim_in_doubt = self.joined = self.stopping = self.frozen = False
@@ -85,6 +88,9 @@ class Node:
         if self.claim_in_doubt:
             self.adopt()
             yield "adopt"
+        if late := [claimed for start, claimed in self.queue if start <= self.world.clock.monotonic() - LONGEST_TURN]:
+            self._give_back(late)
+            yield "release_runs"
         self.now = self.world.clock.now()
         seen = look(self.engine, self.now)
         yield "look"
@@ -140,6 +146,7 @@ class Node:
     def hand_over(self, claims: Claims) -> None:
         for claimed in claims.runs:
             self._submit(claimed)
+        self.stopped |= {claimed.run.pk for _, claimed in self.queue} & set(claims.asked_to_stop)
         for pk in set(claims.asked_to_stop) & self.living.keys():
             self.living[pk].stop_reason = "replaced"
 
@@ -152,12 +159,15 @@ class Node:
         return [one for one in self.queue if one[0] <= self.world.clock.monotonic()]
 
     def start(self, queued: tuple[float, Claimed], *, gate_closed: bool = False) -> None:
-        """A worker begins a run, unless its gate is closed."""
+        """A worker begins a run, unless its gate is closed, or somebody has asked it to stop."""
         self.queue.remove(queued)
         claimed = queued[1]
         started_at = max(self.world.clock.now(), claimed.start_at)
         if gate_closed:
             self._put(claimed, started_at, Status.SKIPPED, reason="gate: it says no")
+            return
+        if claimed.run.pk in self.stopped:
+            self._put(claimed, started_at, Status.CANCELLED, reason="stopped when asked to: replaced")
             return
         self.living[claimed.run.pk] = Living(claimed, started_at)
         self._note("began", claimed)
@@ -199,6 +209,11 @@ class Node:
     def _settled(self, settled: Settled) -> None:
         self.world.order = self.world.order or [run.pk for run in settled.finished]
         self.world.notices.update(run.job_id for run in settled.broken)
+
+    def _give_back(self, unstarted: list[Claimed]) -> None:
+        self.queue = [one for one in self.queue if one[1] not in unstarted]
+        if unstarted:
+            self._settled(release_runs(self.engine, unstarted))
 
     # Heartbeat and monitor.
 
@@ -250,9 +265,7 @@ class Node:
         self._work = self._stop()
 
     def _stop(self) -> Iterator[str]:
-        unstarted, self.queue = [claimed for _, claimed in self.queue], []
-        if unstarted:
-            self._settled(release_runs(self.engine, unstarted))
+        self._give_back([claimed for _, claimed in self.queue])
         yield "release_runs"
         yield "wait"
         if self.ends:

@@ -1,6 +1,7 @@
 """Claims that were not started are given back: nothing is lost, nothing is double."""
 
 import pytest
+from django.db import connection
 
 from scheduler.engine.release import release_runs
 from scheduler.engine.sync import take_back
@@ -128,6 +129,54 @@ def test_a_job_paused_meanwhile_gets_its_slot_back_only_as_history_I13():
     job.refresh_from_db()
     assert (job.active_runs, job.next_start_at) == (0, None)
     assert claim_at(engine, at(120)).runs == []
+
+
+class TestOneThatSomebodyAskedToStop:
+    def test_ends_as_cancelled_and_its_slot_is_not_run_again_I3(self):
+        job = make_job()
+        engine = make_engine()
+        claimed = claim_one(engine, at(60))
+        RunLog.objects.update(stop_requested_at=at(60.2))
+        settled = release_runs(engine, [claimed])
+        run = RunLog.objects.get()
+        assert (run.status, run.started_at, run.finished_at) == (Status.CANCELLED, None, at(60.2))
+        assert [one.pk for one in settled.finished] == [run.pk]
+        job.refresh_from_db()
+        assert (job.cancellations, job.active_runs, job.next_run_at, job.last_run_at) == (1, 0, at(120), None)
+
+    def test_makes_room_for_what_waits_for_its_end(self):
+        make_job(overlap="replace")
+        engine = make_engine()
+        claimed = claim_one(engine, at(60))
+        assert claim_at(engine, at(120)).asked_to_stop == [claimed.run.pk]
+        release_runs(engine, [claimed])
+        assert claim_one(engine, at(120.5)).run.scheduled_for == at(120)
+
+    def test_leaves_another_run_of_its_job_to_be_given_back(self):
+        job = make_job(overlap="allow", max_concurrent=2)
+        engine = make_engine()
+        first, second = claim_one(engine, at(60)), claim_one(engine, at(120))
+        RunLog.objects.filter(pk=first.run.pk).update(stop_requested_at=at(120))
+        release_runs(engine, [first, second])
+        assert ledger(job) == [(at(60), 1, Status.CANCELLED)]
+        job.refresh_from_db()
+        assert (job.active_runs, job.next_run_at, job.cancellations) == (0, at(120), 1)
+
+
+@pytest.mark.parametrize("column", ["schedule", "policy"])
+def test_a_job_that_nobody_can_read_any_more_is_given_back_to_be_set_aside(column):
+    job, other = make_job(), make_job("other")
+    engine = make_engine()
+    claims = claim_at(engine, at(60)).runs
+    garbage = {"schedule": '{"type": "lunar"}', "policy": '{"overlap": "maybe"}'}[column]
+    with connection.cursor() as cursor:
+        name, table = connection.ops.quote_name(column), connection.ops.quote_name("scheduler_job")
+        cursor.execute(f"UPDATE {table} SET {name} = %s WHERE id = %s", [garbage, job.pk])
+    release_runs(engine, claims)
+    assert [claimed.job.name for claimed in tick_at(engine, at(61)).claims.runs] == ["other"]
+    job.refresh_from_db()
+    assert (job.job_state, job.active_runs, ledger(job)) == ("invalid", 0, [])
+    assert ledger(other) == [(at(60), 1, Status.RUNNING)]
 
 
 def test_many_jobs_are_given_back_together():

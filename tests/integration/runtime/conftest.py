@@ -39,7 +39,7 @@ class StubExecutor:
     def run_ids(self):
         return {one.claimed.run.pk for one in self._living}
 
-    def withdraw(self):
+    def withdraw(self, *, late=False):
         return []
 
 

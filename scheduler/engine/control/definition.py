@@ -100,7 +100,7 @@ def follow_code(name: str) -> Job:
     """Drop every change people made to a job that the code defines: the code registered under the job's own name.
 
     Raises UnknownTask when that is not registered here, and Refused with code `not_from_code` for a job that people
-    made, or `gate_closed` when the job would be enabled.
+    made, or `gate_closed` when the job would be enabled; InvalidSchedule when the job would wait for itself.
     """
     return _change(name, _columns_of_code)
 
@@ -269,4 +269,7 @@ def _columns_of_code(job: Job) -> Columns:
             f"{job.name!r} was made by people and follows no code; change it with update_job, or use remove_job.",
             code="not_from_code",
         )
-    return {"overridden_fields": [], **differences_from_code(job, registry.get(job.name))}
+    changes = differences_from_code(job, registry.get(job.name))
+    if "schedule" in changes:
+        refuse_cycle(job.name, changes["schedule"], _parents_of)  # with what people made of others
+    return {"overridden_fields": [], **changes}

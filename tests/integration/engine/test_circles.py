@@ -4,8 +4,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from scheduler.engine.control import add_job, get_job, reset_job, run_now, update_job
+from scheduler.engine.control import add_job, follow_code, get_job, reset_job, run_now, update_job
 from scheduler.engine.sync import sync
+from scheduler.exceptions import InvalidSchedule
 from scheduler.models import Job
 from scheduler.registry import Registry, register
 from scheduler.schedules import AfterJobs, DailyAt, Every, Manual
@@ -41,6 +42,17 @@ def test_the_job_whose_code_closes_the_circle_says_so_and_the_others_go_on(circl
     assert states() == {"a": "invalid", "b": "scheduled", "other": "scheduled"}
     assert "a → b → a" in get_job("a").problem
     assert [claimed.run.job.name for claimed in claim_at(circle, at(70)).runs] == ["other"]
+
+
+def test_a_way_back_to_the_code_that_closes_a_circle_is_refused(known):
+    register("a", schedule=AfterJobs("b"), into=known)(lambda: None)
+    register("b", schedule=Manual(), into=known)(lambda: None)
+    deploy(a=AfterJobs("b"), b=Manual())
+    update_job("a", schedule=DailyAt(3))
+    update_job("b", schedule=AfterJobs("a"))
+    with pytest.raises(InvalidSchedule, match="a → b → a"):
+        follow_code("a")
+    assert get_job("a").schedule == DailyAt(3)
 
 
 def test_a_circle_that_a_new_task_closes_is_told_too(known):

@@ -101,7 +101,8 @@ def nothing_starts_after_a_stop(watcher: "Watcher", change: "Change") -> None:
 def pauses_end_in_time(watcher: "Watcher", change: "Change") -> None:
     """The end of a pause is looked at in time; what waits for a slot before it is planned from then on (I3).
 
-    Other policies keep the slot that was next, or the end of the pause: the job is planned from that on.
+    Other policies keep the slot that was next, or the end of the pause: the job is planned from that on. Of slots that
+    are given back meanwhile, from the oldest.
     """
     for pk, job in change.jobs.items():
         before, ended_at = change.jobs_before.get(pk), change.ended_at(job)
@@ -110,6 +111,7 @@ def pauses_end_in_time(watcher: "Watcher", change: "Change") -> None:
         if before and ended_at and before.next_run_at and before.next_run_at < ended_at and job.is_planned:
             raise Violation(f"I3: {job.name} goes on with {job.next_run_at} after a pause until {ended_at}")
         kept = {before.next_run_at, before.paused_until} if before else set()
+        kept |= {run.first for run in change.gone if run.job_id == pk}
         if not job.is_planned and job.next_run_at not in {ended_at, *kept, None}:
             raise Violation(f"I3: {job.name} will be planned from {job.next_run_at}: no end of a pause, no slot of its")
 

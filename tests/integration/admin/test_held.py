@@ -58,14 +58,14 @@ def test_slots_that_pass_in_the_pause_are_none_to_come(boss, job, said, stop_clo
 
 
 def test_the_list_says_so_in_the_row_and_finds_it_by_its_state(boss, job, said):
-    make_job("disabled", columns={"group": "night", "enabled": False})
+    make_job("resting", columns={"group": "night", "enabled": False})
     listed = boss.get(page("job_changelist"))
     row = row_of(listed, "job")
     assert "</span> paused</span>" in row
     assert f'title="{said}"' in row
     assert f'sched-reason">{said.partition(" by ")[0]}</div>' in row
     assert "13:00:00 UTC" not in row
-    assert "is paused" not in row_of(listed, "disabled")
+    assert "is paused" not in row_of(listed, "resting")
     assert names(boss.get(page("job_changelist"), {"state": "paused"})) == ["job"]
 
 

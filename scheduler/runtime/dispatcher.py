@@ -104,7 +104,7 @@ class Dispatcher:
             return
         known = self._executor.run_ids() | self._unwritten() | {one.run.pk for one in self.taken_back}
         unheard = unheard_claims(self._engine, known)
-        if not was_replaced():
+        if not was_replaced() and self._member.may_claim():
             self._executor.submit(*unheard)
 
     def _give_back(self) -> None:
@@ -119,7 +119,8 @@ class Dispatcher:
                 self.taken_back = []
 
     def _hand_over(self, passed: Tick) -> None:
-        if self._stopping():
+        """Start what was claimed. When the answer comes after the lease, others may have begun it again by then."""
+        if self._stopping() or not self._member.may_claim():
             announce.settled(release_runs(self._engine, passed.claims.runs))
             return
         self._executor.submit(*passed.claims.runs)

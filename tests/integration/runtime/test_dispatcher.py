@@ -110,6 +110,51 @@ def test_what_was_claimed_while_stopping_is_given_back_R1_I18(parts):
     assert (job.next_run_at, job.active_runs) == (at(30), 0)
 
 
+@pytest.fixture
+def stalled(parts, monkeypatch):
+    """Have the answer to a function of the dispatcher come when the lease is over: others may have closed the run."""
+
+    def stall(name):
+        real = getattr(module, name)
+
+        def late(*given, **options):
+            monkeypatch.setattr(module, name, real)
+            answer = real(*given, **options)
+            parts.manual.advance(60)
+            return answer
+
+        monkeypatch.setattr(module, name, late)
+
+    return stall
+
+
+def test_a_claim_whose_answer_comes_after_the_lease_is_given_back_and_not_started_I2_I5(parts, stalled):
+    parts.dispatcher.step()
+    parts.pass_time(60)
+    stalled("tick")
+    parts.dispatcher.step()
+    assert parts.executor.submitted == []
+    assert not RunLog.objects.living().exists()
+    parts.pass_time(0)
+    parts.dispatcher.step()
+    assert [claimed.run.scheduled_for for claimed in parts.executor.submitted] == [at(120)]
+
+
+def test_an_unheard_claim_that_is_found_after_the_lease_is_not_started_I2_I5(parts, stalled, monkeypatch):
+    parts.dispatcher.step()
+    parts.pass_time(60)
+    with monkeypatch.context() as broken:
+        broken.setattr(parts.dispatcher, "_hand_over", lambda passed: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            parts.dispatcher.step()
+    stalled("unheard_claims")
+    parts.dispatcher.step()
+    assert parts.executor.submitted == []
+    parts.pass_time(0)
+    parts.dispatcher.step()
+    assert len(parts.executor.submitted) == 1
+
+
 def test_a_clock_set_back_is_said_and_intervals_go_on_D6(parts, caplog):
     job = make_job(schedule=Every(seconds=10))
     parts.dispatcher.step()

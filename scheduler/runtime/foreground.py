@@ -16,6 +16,7 @@ from scheduler.engine.claim import claim_waiting
 from scheduler.engine.control import run_now
 from scheduler.engine.finish import Outcome
 from scheduler.engine.limits import full_groups, read_limits
+from scheduler.engine.release import release_runs
 from scheduler.engine.rescue import close_as_lost
 from scheduler.engine.sync import ensure_job
 from scheduler.engine.write import write_transaction
@@ -102,6 +103,9 @@ class _OneRun:
         if not self._executor.capacity():
             raise RuntimeError("can't start new thread")
         claimed = self._claim(name, kwargs, actor)
+        if not self._member.may_claim():  # the answer came after the lease: others may have begun the run again by now
+            announce.settled(release_runs(self.engine, [claimed]))
+            raise Refused(f"The database answered too late; run {claimed.run.pk} waits for the scheduler.", code="busy")
         self._executor.submit(claimed)
         return claimed
 

@@ -19,6 +19,7 @@ from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.registry import register, registry
 from scheduler.runtime import monitor, recorder, watchdog
 from scheduler.runtime.foreground import run_in_foreground
+from scheduler.runtime.member import Member
 from scheduler.runtime.stoprequest import StopRequest
 from tests.integration.conftest import FILE_ALIAS
 from tests.integration.rules.process import PATIENCE, until
@@ -279,3 +280,14 @@ def starting(task, begun):
         task()
 
     return begins_at_once
+
+
+def test_a_claim_whose_answer_comes_after_the_lease_begins_nothing_and_waits_for_the_scheduler_I2(monkeypatch):
+    monkeypatch.setattr(Member, "may_claim", lambda self: False)
+    called = []
+    with pytest.raises(Refused, match="answered too late") as refused:
+        run(lambda: called.append(1))
+    assert (refused.value.code, called) == ("busy", [])
+    assert RunLog.objects.get().status == Status.PENDING
+    assert not Instance.objects.exists()
+    assert not Job.objects.active().exists()

@@ -11,8 +11,8 @@ from typing import Any
 
 from scheduler.exceptions import InvalidOption
 from scheduler.schedules.base import as_utc
+from scheduler.schedules.linked import NAME_LENGTH
 
-NAME_LENGTH = 255
 GROUP_LENGTH = 100
 DESCRIPTION_LENGTH = 500
 MOST_LEVELS = 30

@@ -9,17 +9,7 @@ from django.db.models.functions import Coalesce
 from scheduler.engine.moments import LAST
 from scheduler.engine.retention import STATUSES
 from scheduler.models import Job, RunLog, Status
-
-COUNTERS: dict[str, str] = {
-    Status.SUCCEEDED: "successes",
-    Status.FAILED: "failures",
-    Status.TIMED_OUT: "timeouts",
-    Status.LOST: "losses",
-    Status.CANCELLED: "cancellations",
-    Status.SKIPPED: "skips",
-    Status.MISSED: "misses",
-}
-"""The statuses that a job counts. A postponed slot has a further attempt, and that one counts."""
+from scheduler.models.run import COUNTERS
 
 COUNTED_BY_SLOT = (Status.SKIPPED, Status.MISSED)
 

@@ -16,6 +16,7 @@ from scheduler.engine.base import Engine
 from scheduler.engine.retention import STATUSES, Kind, Retention
 from scheduler.engine.write import write_transaction
 from scheduler.models import Job, RunLog
+from scheduler.models.run import COUNTERS
 
 JOBS_AT_ONCE, MOST_JOBS_AT_ONCE = 20, 1000
 QUICK_SECONDS = 0.005
@@ -24,7 +25,6 @@ BATCH = 500
 """Rows of one transaction: short enough that a claim that waits for it is hardly late."""
 SMALL_BATCH = 100
 SOME_SECONDS = 0.05
-COUNTERS = ("pk", "successes", "failures", "timeouts", "losses", "skips", "misses")
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ def _jobs(work: _Work, first: int) -> Iterator[tuple[int, Kinds]]:
     beyond = rows.reverse().values("pk")[work.retention.runs : work.retention.runs + 1]
     jobs = Job.objects.using(work.engine.using).filter(**({"pk": work.job.pk} if work.job else {})).order_by("pk")
     found = jobs.annotate(oldest=Subquery(rows.values("scheduled_for")[:1]), beyond=Subquery(beyond))
-    for job in _walked(work, found.values("oldest", "beyond", *COUNTERS), first):
+    for job in _walked(work, found.values("pk", "oldest", "beyond", *COUNTERS.values()), first):
         many = bool(work.retention.runs and job["beyond"])
         old = bool(cutoff and job["oldest"] and job["oldest"] < cutoff)
         yield job["pk"], [(kind, many) for kind in _commonest_first(job)] if many or old else []
@@ -165,11 +165,7 @@ def _walked(work: _Work, jobs: QuerySet[Job, dict[str, Any]], first: int) -> Ite
 
 def _commonest_first(job: dict[str, Any]) -> list[Kind]:
     """Looking for rare rows among many others is slow; once the many are gone, it is not."""
-    counted = {
-        Kind.SUCCEEDED: job["successes"],
-        Kind.FAILED: job["failures"] + job["timeouts"] + job["losses"],
-        Kind.NOT_RUN: job["skips"] + job["misses"],
-    }
+    counted = {kind: sum(job[COUNTERS[one]] for one in STATUSES[kind] if one in COUNTERS) for kind in Kind}
     return sorted(Kind, key=lambda kind: -counted[kind])
 
 

@@ -17,18 +17,10 @@ from scheduler.engine.plan import (
 )
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
+from scheduler.models.run import COUNTERS
 from scheduler.policy import MAX_LOST_ATTEMPTS, OnLost, breaker, overlap
 from scheduler.policy.misfire import count_slots, latest_slot
 from scheduler.schedules import AfterJobs, Schedule
-
-COUNTERS = {
-    Status.SUCCEEDED: "successes",
-    Status.FAILED: "failures",
-    Status.TIMED_OUT: "timeouts",
-    Status.LOST: "losses",
-    Status.CANCELLED: "cancellations",
-    Status.SKIPPED: "skips",
-}
 
 
 def settle(run: RunLog, outcome: Outcome, settled: Settled) -> list[RunLog]:

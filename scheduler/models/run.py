@@ -46,6 +46,18 @@ COUNTED = (Trigger.SCHEDULE, Trigger.CATCH_UP, Trigger.RETRY, Trigger.DEPENDENCY
 """Triggers of the schedule's own runs: their failures count for backoff and breaker; a stopped job stops them."""
 
 
+COUNTERS: dict[str, str] = {
+    Status.SUCCEEDED: "successes",
+    Status.FAILED: "failures",
+    Status.TIMED_OUT: "timeouts",
+    Status.LOST: "losses",
+    Status.CANCELLED: "cancellations",
+    Status.SKIPPED: "skips",
+    Status.MISSED: "misses",
+}
+"""Where a job counts each outcome. A postponed slot has a further attempt, and that one counts."""
+
+
 class RunQuerySet(PrimaryQuerySet["RunLog"]):
     """Runs by adjective."""
 

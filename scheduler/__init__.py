@@ -7,10 +7,12 @@ if TYPE_CHECKING:
     from scheduler.context import Postpone, RunContext, RunStopped, current_run
     from scheduler.engine.control import (
         add_job,
+        aschedule_user_task,
         backfill,
         cancel_run,
         follow_code,
         get_job,
+        get_queue_depths,
         list_jobs,
         pause_all,
         pause_group,
@@ -21,12 +23,14 @@ if TYPE_CHECKING:
         resume_group,
         resume_job,
         run_now,
+        schedule_user_task,
         update_job,
     )
     from scheduler.engine.explain import explain_slot
     from scheduler.engine.stats import get_run_stats, get_runs
     from scheduler.health import get_scheduler_status
     from scheduler.registry import Task, get_tasks, register
+    from scheduler.runtime.activities import ActivityScheduler, get_scheduler, init_scheduler
     from scheduler.runtime.local import start, stop
     from scheduler.schedules import (
         AfterJobs,
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
         Every,
         Manual,
         Monthly,
+        OnActivity,
         Once,
         Weekly,
     )
@@ -43,10 +48,12 @@ _HOMES = {
     "scheduler.context": ("Postpone", "RunContext", "RunStopped", "current_run"),
     "scheduler.engine.control": (
         "add_job",
+        "aschedule_user_task",
         "backfill",
         "cancel_run",
         "follow_code",
         "get_job",
+        "get_queue_depths",
         "list_jobs",
         "pause_all",
         "pause_group",
@@ -57,24 +64,38 @@ _HOMES = {
         "resume_group",
         "resume_job",
         "run_now",
+        "schedule_user_task",
         "update_job",
     ),
     "scheduler.engine.explain": ("explain_slot",),
     "scheduler.engine.stats": ("get_run_stats", "get_runs"),
     "scheduler.health": ("get_scheduler_status",),
     "scheduler.registry": ("Task", "get_tasks", "register"),
+    "scheduler.runtime.activities": ("ActivityScheduler", "get_scheduler", "init_scheduler"),
     "scheduler.runtime.local": ("start", "stop"),
-    "scheduler.schedules": ("AfterJobs", "Cron", "DailyAt", "Every", "Manual", "Monthly", "Once", "Weekly"),
+    "scheduler.schedules": (
+        "AfterJobs",
+        "Cron",
+        "DailyAt",
+        "Every",
+        "Manual",
+        "Monthly",
+        "OnActivity",
+        "Once",
+        "Weekly",
+    ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ActivityScheduler",
     "AfterJobs",
     "Cron",
     "DailyAt",
     "Every",
     "Manual",
     "Monthly",
+    "OnActivity",
     "Once",
     "Postpone",
     "RunContext",
@@ -82,16 +103,20 @@ __all__ = [
     "Task",
     "Weekly",
     "add_job",
+    "aschedule_user_task",
     "backfill",
     "cancel_run",
     "current_run",
     "explain_slot",
     "follow_code",
     "get_job",
+    "get_queue_depths",
     "get_run_stats",
     "get_runs",
+    "get_scheduler",
     "get_scheduler_status",
     "get_tasks",
+    "init_scheduler",
     "list_jobs",
     "pause_all",
     "pause_group",
@@ -103,6 +128,7 @@ __all__ = [
     "resume_group",
     "resume_job",
     "run_now",
+    "schedule_user_task",
     "start",
     "stop",
     "update_job",

@@ -96,22 +96,36 @@ def check_lease(app_configs: Any, **_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.compatibility)
-def check_lock(app_configs: Any, **_: Any) -> list[CheckMessage]:
-    """E004: the lock needs redis-py. W003: a schedule whose slots the hosts that share a lock cannot agree on."""
-    try:
-        if not SETTINGS["SCHEDULER_LOCK_URL"].__get__(None):
-            return []
-    except ConfigurationError:
+def check_redis(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """E004: a setting names a Redis, which needs redis-py."""
+    if find_spec("redis") is not None:
         return []
-    found: list[CheckMessage] = []
-    if find_spec("redis") is None:
-        hint = f'pip install "{DISTRIBUTION}[redis]"; without it the scheduler does not start.'
-        found.append(Error("SCHEDULER_LOCK_URL is set and redis-py is not installed.", hint=hint, id="scheduler.E004"))
-    for task in registry:
-        if why := _why_not_shared(task.schedule):
-            hint = "See docs/how-to/several-hosts-without-a-shared-database.md."
-            found.append(Warning(f"{task.name!r} {why}", hint=hint, id="scheduler.W003"))
-    return found
+    hint = f'pip install "{DISTRIBUTION}[redis]"; without it the scheduler does not start.'
+    return [
+        Error(f"{name} is set and redis-py is not installed.", hint=hint, id="scheduler.E004")
+        for name in ("SCHEDULER_LOCK_URL", "SCHEDULER_ACTIVITY_STORE")
+        if _names_a_redis(name)
+    ]
+
+
+@register(Tags.compatibility)
+def check_lock(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """W003: a schedule whose slots the hosts that share a lock cannot agree on."""
+    if not _names_a_redis("SCHEDULER_LOCK_URL"):
+        return []
+    hint = "See docs/how-to/several-hosts-without-a-shared-database.md."
+    return [
+        Warning(f"{task.name!r} {why}", hint=hint, id="scheduler.W003")
+        for task in registry
+        if (why := _why_not_shared(task.schedule))
+    ]
+
+
+def _names_a_redis(name: str) -> bool:
+    try:
+        return bool(SETTINGS[name].__get__(None))
+    except ConfigurationError:
+        return False
 
 
 def _why_not_shared(schedule: Schedule) -> str:

@@ -136,6 +136,11 @@ class Conf:
     LOCK_URL = redis_url(
         "", "The Redis by which hosts with databases of their own agree on who runs a slot; empty: no lock is asked."
     )
+    ACTIVITY_STORE = redis_url(
+        "", "The Redis that keeps what users did, for `OnActivity`; empty: the database of the jobs."
+    )
+    MAX_CONCURRENT = count(5, "Runs for users that go on at once, over all jobs and instances.", least=1, most=1000)
+    CHECK_INTERVAL = seconds(10.0, "How often is looked for users whose runs are due.", least=0.1, most=3600.0)
     HEALTH_TOKEN = text("", "Requests with this bearer token see the details of the health view, as staff do.")
 
 

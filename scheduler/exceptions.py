@@ -45,6 +45,14 @@ class UnknownRun(SchedulerError, LookupError):
     """No run of this number exists."""
 
 
+class TaskFailed(SchedulerError):
+    """A task said that it failed: one that runs for a user returned False."""
+
+
+class ActivityStoreUnavailable(SchedulerError):
+    """The store of activities does not answer. What was to be noted may not be noted."""
+
+
 class Refused(SchedulerError):
     """The scheduler will not do this now.
 

@@ -22,11 +22,20 @@ from scheduler.conf import conf
 from scheduler.exceptions import DuplicateTask, InvalidOption, InvalidSchedule, UnknownTask
 from scheduler.functions import dotted_path, first_line, gives, runs_nothing, same_function
 from scheduler.policy import DEFAULT_POLICY, Policy
+from scheduler.policy.base import differences
 from scheduler.policy.codec import from_options
-from scheduler.schedules import AfterJobs, Manual, Schedule, parse, refuse_cycle
+from scheduler.schedules import AfterJobs, Manual, OnActivity, Schedule, parse, refuse_cycle
 
 F = TypeVar("F", bound=Callable[..., Any])
 Gate = Callable[[], bool | str]
+
+NOT_FOR_USERS = frozenset(
+    (
+        "breaker_probe_after", "breaker_threshold", "catch_up_window", "ends_at", "grace", "max_catch_up", "max_runs",
+        "misfire", "rate_limit", "starts_at", "timeout",
+    )
+)  # fmt: skip
+"""Policies of slots that time makes, or of which an `OnActivity` says its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +65,8 @@ class Task:
         checked_name(self.name)
         _check_function(self.function)
         checked_interval(self.schedule)
+        if isinstance(self.schedule, OnActivity):
+            _check_for_users(self)
         object.__setattr__(self, "kwargs", checked_kwargs(self.kwargs))
         checked_flag("enabled", self.enabled)
         checked_group(self.group)
@@ -252,6 +263,26 @@ def _check_function(function: object) -> None:
         raise InvalidOption(f'{function!r} is no function; put @register("name") on one.')
     if runs_nothing(function):
         raise InvalidOption(f"{function!r} is a generator, of which a call runs nothing; write it without yield.")
+
+
+def _check_for_users(task: Task) -> None:
+    """A run for a user has its limits from its schedule, and is called with the ids of the user."""
+    refuse_policies_for_users(task.policy)
+    ids = dict.fromkeys(("user_id", "device_id", "agent_id"))
+    context = (None,) if task.takes_context else ()
+    try:
+        inspect.signature(task.function).bind(*context, **{**task.kwargs, **ids})
+    except TypeError as error:
+        text = f"{task.function!r} cannot be called with user_id, device_id and agent_id, as OnActivity does: {error}."
+        raise InvalidOption(text) from None
+    except ValueError:  # a callable that does not tell what it takes
+        return
+
+
+def refuse_policies_for_users(policy: Policy) -> None:
+    """Raise InvalidOption when a policy has options that mean nothing to runs that follow what users do."""
+    if given := sorted(differences(policy).keys() & NOT_FOR_USERS):
+        raise InvalidOption(f"{', '.join(given)} has no meaning with OnActivity, which has limits of its own.")
 
 
 def _check_gate(gate: object) -> None:

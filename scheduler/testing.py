@@ -10,8 +10,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest import mock
 
+from scheduler.activity.base import ActivityStore
+from scheduler.activity.stores import chosen_store
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.context import RunContext
+from scheduler.engine.activity import activity_tasks, drain
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.claim import Claims
 from scheduler.engine.dbtime import CLOCK_QUERIES
@@ -116,12 +119,22 @@ class ManualScheduler:
 
     def _run_all_due(self) -> datetime | None:
         """Run until nothing is due; return the instant of the next start."""
+        store = chosen_store(self._engine.using)
         for _ in range(MOST_PASSES):
+            promised = drain(self._engine, store, self.clock.now())
             passed = tick(self._engine, self.clock.now(), ahead=AT_ONCE, capacity=CAPACITY)
             self._take(passed.claims)
-            if not (passed.again or passed.claims.runs):
-                return passed.wake_at
+            if not (promised or passed.again or passed.claims.runs):
+                return min(filter(None, (passed.wake_at, self._next_user_at(store))), default=None)
         raise AssertionError(f"There is no end of due runs at {self.clock.now()}: a task makes itself due again.")
+
+    def _next_user_at(self, store: ActivityStore) -> datetime | None:
+        """Return when the next user is due."""
+        names = [task.name for task in activity_tasks(self._engine.registry)]
+        if not names:
+            return None
+        earliest = store.next_due_at(list(Job.objects.using(self._engine.using).filter(name__in=names)))
+        return earliest if earliest and earliest > self.clock.now() else None
 
     def _take(self, claims: Claims) -> None:
         self._runs += claims.not_run

@@ -9,10 +9,11 @@ from threading import Event as Pause
 from django.utils import timezone
 
 from demo_project.alarms.models import Event
-from scheduler import Cron, DailyAt, Every, RunContext, register
+from scheduler import Cron, DailyAt, Every, OnActivity, RunContext, register
 
 log = logging.getLogger("scheduler.task")
 KEEP = timedelta(days=30)
+VISIT = timedelta(seconds=10)
 SENSORS = ("boiler", "chiller", "compressor")
 ARCHIVE_PARTS = 25
 
@@ -73,6 +74,13 @@ def scan_archive(context: RunContext) -> str:
         if part % 5 == 0:
             log.info("%d of %d parts scanned", part, ARCHIVE_PARTS)
     return f"{ARCHIVE_PARTS} parts scanned"
+
+
+@register("sum_up_visit", schedule=OnActivity(VISIT, dimensions=1))
+def sum_up_visit(**_: object) -> str:
+    """Follow a visitor of the start page: one run for all the looks of ten seconds, not one for each look."""
+    seen = Event.objects.filter(occurred_at__gte=timezone.now() - VISIT).count()
+    return f"a visitor saw {seen} new events"
 
 
 async def _reading(sensor: str) -> float:

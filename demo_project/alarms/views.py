@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from demo_project.alarms.models import Event
 from demo_project.alarms.tasks import KEEP
+from scheduler import get_queue_depths, schedule_user_task
 from scheduler.conf import conf
 from scheduler.models import OPEN, Instance, Job, JobState, RunLog, Status
 
@@ -49,6 +50,8 @@ class Row:
     job: Job
     last: RunLog | None
     bars: list[Bar]
+    waiting: int | None
+    """How many users wait for a run; None when the runs of the job do not follow what users do."""
 
     @property
     def words(self) -> str:
@@ -88,7 +91,8 @@ class Row:
 @require_safe
 @never_cache
 def start(request: HttpRequest) -> HttpResponse:
-    """Show the jobs, the live instances and the events."""
+    """Show the jobs, the live instances and the events, and tell the scheduler that somebody looked at them."""
+    schedule_user_task("sum_up_visit", request.META.get("REMOTE_ADDR") or "somebody")
     now = timezone.now()
     rows = _rows(now)
     context = {
@@ -108,8 +112,8 @@ def _rows(now: datetime) -> list[Row]:
     ended = RunLog.objects.filter(job=OuterRef("pk")).exclude(status__in=OPEN).order_by("-id")
     newest = Job.objects.order_by().values_list(Subquery(ended.values("pk")[:1]))
     last = {run.job_id: run for run in RunLog.objects.defer("log").filter(pk__in=newest)}
-    bars = _bars(now)
-    return [Row(job, last.get(job.pk), bars[job.pk]) for job in Job.objects.all()]
+    bars, waiting = _bars(now), get_queue_depths()
+    return [Row(job, last.get(job.pk), bars[job.pk], waiting.get(job.name)) for job in Job.objects.all()]
 
 
 def _bars(now: datetime) -> defaultdict[int, list[Bar]]:

@@ -15,6 +15,7 @@ from scheduler.admin.jsontext import JSONTextField
 from scheduler.admin.policyfields import PREFIX, PolicyFields, clean_policy, initial_of_policy
 from scheduler.admin.preview import Preview, preview_of
 from scheduler.admin.schedulefields import (
+    KINDS,
     MAIN_FIELD,
     OFF,
     SCHEDULE_FIELDS,
@@ -24,7 +25,7 @@ from scheduler.admin.schedulefields import (
     schedule_data,
 )
 from scheduler.arguments import checked_kwargs, checked_name, checked_priority
-from scheduler.engine.control import checked_schedule
+from scheduler.engine.control import checked_schedule, has_users
 from scheduler.exceptions import ConfigurationError, InvalidOption, InvalidSchedule, SchedulerError
 from scheduler.models import Job
 from scheduler.models.fields import Unreadable
@@ -63,6 +64,8 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
         names = sorted({*registry.names(), *([job.task] if job.pk else [])})
         if "task" in self.fields:
             self.fields["task"].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
+        if not (has_users(job.name) or getattr(job.schedule, "kind", "") == "on_activity"):
+            self.fields["kind"].choices = [one for one in KINDS if one[0] != "on_activity"]  # type: ignore[attr-defined]
         if job.pk:
             self.initial.update(initial_of(job.schedule) | initial_of_policy(job.policy))
             self.initial["shown"] = json.dumps(told_of(job))

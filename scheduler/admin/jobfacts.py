@@ -1,6 +1,6 @@
 """What the page of a job shows: facts, pictures, overrides, and the answer to “why did it not run?”."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from scheduler.admin.instants import DASH, instant, relative, with_times, zone_of
 from scheduler.admin.living import living_runs
-from scheduler.admin.policywords import policy_words
+from scheduler.admin.policywords import policy_words, words_for_users
 from scheduler.admin.preview import Preview, preview_of
 from scheduler.admin.recent import recent_runs
 from scheduler.admin.runrows import Row, row_of
@@ -24,9 +24,11 @@ from scheduler.exceptions import InvalidOption
 from scheduler.models import Group, Job, RunLog, Status
 from scheduler.models.fields import Unreadable
 from scheduler.registry import registry
+from scheduler.schedules import OnActivity
 
 SAMPLE = 2_000
 NEXT, LATEST = 10, 10
+NOBODY: Mapping[str, int | None] = {}
 FAILURES = (Status.FAILED, Status.TIMED_OUT, Status.LOST)
 RAN = (Status.SUCCEEDED, *FAILURES)
 
@@ -40,11 +42,14 @@ class Override:
     now: str
 
 
-def facts_of(job: Job, now: datetime, held: Group | None = None) -> dict[str, Any]:
-    """Return what the page tells of the job itself, which a paused group may hold."""
+def facts_of(
+    job: Job, now: datetime, held: Group | None = None, waiting: Mapping[str, int | None] = NOBODY
+) -> dict[str, Any]:
+    """Return what the page tells of the job itself, which a paused group may hold, and whose users may be waiting."""
+    rules = job.schedule
     return {
-        "facts": _facts(job, now),
-        "policies": policy_words(job.policy),
+        "facts": [*_waiting(waiting), *_facts(job, now)],
+        "policies": words_for_users(rules, job.policy) if isinstance(rules, OnActivity) else policy_words(job.policy),
         "upcoming": _upcoming(job, now, held),
         "overrides": overrides_of(job),
     }
@@ -75,6 +80,12 @@ def _facts(job: Job, now: datetime) -> list[tuple[str, Any, Any]]:
         (_("Failed, timed out, lost"), bad, _in_a_row(job)),
         (_("Skipped and missed slots"), f"{job.skips} / {job.misses}", ""),
     ]
+
+
+def _waiting(waiting: Mapping[str, int | None]) -> list[tuple[str, Any, Any]]:
+    """How many users wait for a run of the job; nothing when its runs do not follow what users do."""
+    away = _("not known: the store of activities does not answer")
+    return [(_("Users who wait"), away if count is None else count, "") for count in waiting.values()]
 
 
 def _in_a_row(job: Job) -> str:

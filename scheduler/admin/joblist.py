@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin import look
@@ -28,6 +28,7 @@ from scheduler.admin.recent import recent_runs
 from scheduler.admin.rowbuttons import row_buttons
 from scheduler.admin.svg import sparkline
 from scheduler.admin.svg.sparkline import BARS
+from scheduler.engine import control
 from scheduler.engine.base import Engine
 from scheduler.engine.held import Paused, held_by, is_paused, paused_groups
 from scheduler.engine.tables import awaits_migration
@@ -155,7 +156,7 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
         """When the job starts next: relative, and absolute with the zone named."""
         at = look.next_start(job, _page(job).held(job))
         if at is None:
-            return region(job, "next", NOTHING)
+            return region(job, "next", _who_waits(job) or NOTHING)
         if job.active_runs and at <= _page(job).now:
             return region(job, "next", format_html('<span class="sched-quiet">{}</span>', gettext("after this run")))
         zone = zone_of(job, settings.TIME_ZONE)
@@ -197,6 +198,11 @@ class JobPage:
         return paused_groups()
 
     @cached_property
+    def waiting(self) -> dict[str, int | None]:
+        """How many users wait for runs of the jobs of the page that follow what users do."""
+        return control.waiting_users(self.jobs)
+
+    @cached_property
     def runs(self) -> dict[int, list[RunLog]]:
         """The newest runs of every job of the page, in one query."""
         return recent_runs([job.pk for job in self.jobs], BARS) if self.jobs else {}
@@ -205,6 +211,15 @@ class JobPage:
 def _page(job: Job) -> JobPage:
     page: JobPage = job.scheduler_page  # type: ignore[attr-defined]
     return page
+
+
+def _who_waits(job: Job) -> SafeString:
+    """How many users wait for a run; nothing for a job that does not follow what they do, or when that is not known."""
+    count = _page(job).waiting.get(job.name)
+    if count is None:
+        return mark_safe("")
+    words = ngettext("%d user waits", "%d users wait", count) % count if count else gettext("no user waits")
+    return format_html('<span class="sched-quiet">{}</span>', words)
 
 
 def _link_to_runs(job: Job, site: str) -> SafeString:

@@ -36,13 +36,14 @@ class JobPageMixin(_ModelAdmin):
         job = self.job_or_404(request, pk)
         newest = RunLog.objects.filter(job=job).order_by("-scheduled_for").values_list("pk", "status").first()
         held = held_by(job, paused_groups())
-        mark = stamp(request, job.version, newest, news_of_living(job), held and news_of_pause(held))
+        waiting = control.waiting_users([job])
+        mark = stamp(request, job.version, newest, news_of_living(job), held and news_of_pause(held), waiting)
         if not_modified(request, mark):
             return with_stamp(HttpResponse(status=304), mark)
         now = now_of(request)
         context = {
             **self.job_context(request, job, job.name),
-            **facts_of(job, now, held),
+            **facts_of(job, now, held, waiting),
             **_next_start(job, now, held),
             **_state(job, held),
             "description": job.description,

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from scheduler.engine.held import pause_words, state_of
-from scheduler.models import UNPLANNED, Group, Job, JobState, RunLog, Status
+from scheduler.models import UNPLANNED, Group, Job, JobState, RunLog, Status, Trigger
 from scheduler.models.fields import Unreadable
 
 TONES = {
@@ -107,6 +107,11 @@ def why(job: Job, held: Group | None = None) -> str:
 def run_badge(status: str) -> SafeString:
     """Return the status of a run."""
     return badge(RUN_TONES.get(status, "quiet"), RUN_ICONS.get(status, "·"), dict(Status.choices).get(status, status))
+
+
+def run_actor(run: RunLog) -> str:
+    """Return who asked for a run, or for which user it is; empty when neither applies."""
+    return _("user {key}").format(key=run.actor) if run.actor and run.trigger == Trigger.ACTIVITY else run.actor
 
 
 def run_summary(run: RunLog, length: int = 100) -> str:

@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from scheduler.activity.keys import NAMES
+from scheduler.conf import conf
 from scheduler.models.fields import Unreadable
 from scheduler.policy import Policy
 from scheduler.policy.backoff import Steps
 from scheduler.policy.base import OnLost, OnStuck
 from scheduler.policy.misfire import Misfire
 from scheduler.policy.overlap import Overlap
-from scheduler.schedules import format_duration
+from scheduler.schedules import OnActivity, format_duration
 
 
 def policy_words(policy: Policy | Unreadable) -> list[tuple[str, str]]:
@@ -19,6 +21,25 @@ def policy_words(policy: Policy | Unreadable) -> list[tuple[str, str]]:
     if isinstance(policy, Unreadable):
         return [(_("Policies"), policy.error)]
     return [*_overlap(policy), *_misfire(policy), *_failure(policy), *_time(policy), *_limits(policy)]
+
+
+def words_for_users(rules: OnActivity, policy: Policy | Unreadable) -> list[tuple[str, str]]:
+    """Return the rules of a job whose runs follow what users do, and those of its policies that count for it."""
+    if isinstance(policy, Unreadable):
+        return policy_words(policy)
+    time, blocked = format_duration(rules.interval), format_duration(rules.block)
+    most = policy.max_concurrent if policy.overlap is Overlap.ALLOW else conf.MAX_CONCURRENT
+    failures = ngettext("after %d failure", "after %d failures in a row", rules.max_retries) % rules.max_retries
+    found = [
+        (_("One user is"), ", ".join(NAMES[: rules.dimensions])),
+        (_("At once"), ngettext("%d run at most.", "%d runs at most.", most) % most),
+        (_("A failed run"), _("is tried again after {time}.").format(time=time)),
+        (_("Blocked"), _("{failures}, for {time}.").format(failures=failures, time=blocked)),
+        (_("Missed"), _("when nobody has run it within {time}.").format(time=format_duration(rules.task_ttl))),
+        (_("Timeout"), format_duration(rules.timeout)),
+    ]
+    of_slots = (_("Overlap"), _("Misfire"), _("Breaker"), _("Timeout"), *(() if policy.retries else (_("Backoff"),)))
+    return [*found, *(one for one in policy_words(policy) if one[0] not in of_slots)]
 
 
 def _overlap(policy: Policy) -> Iterator[tuple[str, str]]:

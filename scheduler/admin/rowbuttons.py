@@ -5,6 +5,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from scheduler.engine.control import names_no_user
 from scheduler.models import Job, JobState
 from scheduler.registry import registry
 
@@ -12,7 +13,7 @@ from scheduler.registry import registry
 def row_buttons(job: Job, site: str, *, run: bool, pause: bool) -> SafeString:
     """Return what applies to the job; each submits the form around it to an address of its own."""
     buttons = []
-    if run and job.job_state not in (JobState.ORPHANED, JobState.INVALID):
+    if run and job.job_state not in (JobState.ORPHANED, JobState.INVALID) and not names_no_user(job):
         task = registry.find(job.task)
         word = _("Run now…") if task is not None and task.confirm else _("Run now")
         buttons.append(_button(job, site, "run", word, "▶"))

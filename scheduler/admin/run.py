@@ -96,8 +96,8 @@ class RunLogAdminMixin(ReadOnlyListMixin, _ModelAdmin):
 
     @admin.display(description=_("trigger"))
     def run_trigger(self, run: RunLog) -> str:
-        """What caused the run, and who."""
-        return " · ".join(filter(None, (str(run.get_trigger_display()), run.actor)))
+        """What caused the run, and who, or for which user it is."""
+        return " · ".join(filter(None, (str(run.get_trigger_display()), look.run_actor(run))))
 
     @admin.display(description=_("slot"))
     def slot(self, run: RunLog) -> SafeString:

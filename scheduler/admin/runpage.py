@@ -10,7 +10,7 @@ from scheduler.admin import look
 from scheduler.admin.instants import DASH, duration, instant, relative, rough, with_times, zone_of
 from scheduler.admin.jsontext import json_text
 from scheduler.admin.runrows import percent_of, totals_words
-from scheduler.models import Instance, RunLog, Status
+from scheduler.models import Instance, RunLog, Status, Trigger
 
 TAIL = 500
 
@@ -40,7 +40,9 @@ def facts_of_run(run: RunLog, now: datetime) -> dict[str, Any]:
 
 def _facts(run: RunLog, now: datetime) -> list[tuple[str, Any, Any]]:
     zone = zone_of(run.job, settings.TIME_ZONE)
-    by = _("by {name}").format(name=run.actor) if run.actor else ""
+    by = look.run_actor(run)
+    if by and run.trigger != Trigger.ACTIVITY:
+        by = _("by {name}").format(name=by)
     facts = [
         (_("Trigger"), run.get_trigger_display(), by),
         (_("Slot"), instant(run.scheduled_for, zone=zone), relative(run.scheduled_for, now)),

@@ -36,7 +36,8 @@ class Row:
 def row_of(run: RunLog, zone: str) -> Row:
     """Return a run as it is shown in tables."""
     trigger = Trigger(run.trigger).label if run.trigger in Trigger.values else run.trigger
-    slot_is_known = run.lateness is not None and run.trigger in (Trigger.SCHEDULE, Trigger.CATCH_UP)
+    slot_is_known = run.lateness is not None and run.trigger in (Trigger.SCHEDULE, Trigger.CATCH_UP, Trigger.ACTIVITY)
+    who = look.run_actor(run)
     return Row(
         run=run,
         badge=look.run_badge(run.status),
@@ -44,7 +45,7 @@ def row_of(run: RunLog, zone: str) -> Row:
         took=duration(run.duration),
         late=duration(run.lateness) if slot_is_known else "",
         totals=totals_words(run.totals),
-        trigger=f"{trigger} · {run.actor}" if run.actor else str(trigger),
+        trigger=f"{trigger} · {who}" if who else str(trigger),
         summary=" ".join(filter(None, (look.run_summary(run), further_slots(run.coalesced)))),
         percent=percent_of(run.progress),
     )

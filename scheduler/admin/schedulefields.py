@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models.fields import Unreadable
-from scheduler.schedules import Schedule, format_duration, parse
+from scheduler.schedules import OnActivity, Schedule, format_duration, parse
 
 OFF, OTHER = "off", ""
 KINDS = [
@@ -20,6 +20,7 @@ KINDS = [
     ("cron", gettext_lazy("cron")),
     ("once", gettext_lazy("once")),
     ("after_jobs", gettext_lazy("after other jobs")),
+    ("on_activity", gettext_lazy("when users are active")),
     ("manual", gettext_lazy("by hand")),
     ("text", gettext_lazy("one line of text")),
 ]
@@ -33,6 +34,11 @@ DAYS = [
     ("thu", gettext_lazy("Thursday")), ("fri", gettext_lazy("Friday")), ("sat", gettext_lazy("Saturday")),
     ("sun", gettext_lazy("Sunday")),
 ]  # fmt: skip
+ONE_USER = [
+    ("1", gettext_lazy("a user")),
+    ("2", gettext_lazy("a user on one device")),
+    ("3", gettext_lazy("a user on one device, with one agent")),
+]
 OUTCOMES = [("success", gettext_lazy("each has succeeded")), ("finish", gettext_lazy("each has ended"))]
 
 
@@ -51,7 +57,7 @@ class ScheduleFields(forms.Form):
     interval = forms.CharField(
         label=gettext_lazy("Interval"),
         required=False,
-        help_text=gettext_lazy("For “other”: for example 90s, 5m, 1h30m or 2d."),
+        help_text=gettext_lazy("For “other”, and after an activity: for example 90s, 5m, 1h30m or 2d."),
     )
     from_completion = forms.BooleanField(label=gettext_lazy("Counted from the end of the last run"), required=False)
     time = forms.CharField(label=gettext_lazy("Time"), required=False, help_text=gettext_lazy("Such as 03:00."))
@@ -77,6 +83,20 @@ class ScheduleFields(forms.Form):
         label=gettext_lazy("Jobs"), required=False, help_text=gettext_lazy("Names of jobs, with commas between them.")
     )
     jobs_on = forms.ChoiceField(label=gettext_lazy("When"), choices=OUTCOMES, required=False)
+    user_timeout = forms.CharField(
+        label=gettext_lazy("One run may take"), required=False, help_text=gettext_lazy("Such as 5m.")
+    )
+    user_ttl = forms.CharField(
+        label=gettext_lazy("Missed after"),
+        required=False,
+        help_text=gettext_lazy("Such as 2h: a user who is due for longer, and nobody has run it, has no run."),
+    )
+    user_retries = forms.IntegerField(
+        label=gettext_lazy("Failures that block a user"),
+        required=False,
+        help_text=gettext_lazy("After so many in a row, the next run of the user comes a day later, or later still."),
+    )
+    user_dimensions = forms.ChoiceField(label=gettext_lazy("One run for each"), choices=ONE_USER, required=False)
     timezone = forms.CharField(
         label=gettext_lazy("Time zone"),
         required=False,
@@ -100,18 +120,19 @@ SCHEDULE_FIELDS = list(ScheduleFields.base_fields)
 FIELD_OF = {
     "seconds": "interval", "minutes": "interval", "hours": "interval", "days": "days", "day": "month_day",
     "hour": "time", "minute": "time", "second": "time", "at": "once_at", "type": "kind", "on": "jobs_on",
+    "timeout": "user_timeout", "task_ttl": "user_ttl", "max_retries": "user_retries", "dimensions": "user_dimensions",
 }  # fmt: skip
 MAIN_FIELD = {
     "every": "interval", "daily": "time", "weekly": "days", "monthly": "month_day", "cron": "expression",
-    "once": "once_at", "after_jobs": "jobs", "text": "text", "manual": "kind",
+    "once": "once_at", "after_jobs": "jobs", "on_activity": "interval", "text": "text", "manual": "kind",
 }  # fmt: skip
 
 
 def field_of(kind: str, error: InvalidSchedule) -> str:
     """Return the form field that an error of a schedule belongs to."""
-    if error.field in ("timezone", "jitter") and kind not in ("text", "manual", "after_jobs"):
+    if error.field in ("timezone", "jitter") and kind not in ("text", "manual", "after_jobs", "on_activity"):
         return error.field
-    if kind in ("daily", "weekly", "monthly", "every", "once", "after_jobs"):
+    if kind in ("daily", "weekly", "monthly", "every", "once", "after_jobs", "on_activity"):
         found = FIELD_OF.get(error.field, MAIN_FIELD[kind])
         return MAIN_FIELD[kind] if kind == "every" else found
     return MAIN_FIELD.get(kind, "kind")
@@ -178,9 +199,19 @@ def _after(data: dict[str, Any]) -> dict[str, Any]:
     return {"jobs": [name for name in names if name], "on": data.get("jobs_on") or "success"}
 
 
+def _users(data: dict[str, Any]) -> dict[str, Any]:
+    interval = data.get("interval", "").strip()
+    if not interval:
+        raise InvalidSchedule(_("Write after which time, such as 30m."), field="interval")
+    texts = {"timeout": data.get("user_timeout", "").strip(), "task_ttl": data.get("user_ttl", "").strip()}
+    numbers = {"max_retries": data.get("user_retries"), "dimensions": int(data.get("user_dimensions") or 0) or None}
+    given = {name: text for name, text in texts.items() if text}
+    return {"interval": interval, **given, **{name: number for name, number in numbers.items() if number is not None}}
+
+
 _BUILDERS: dict[str, Any] = {
     "every": _every, "daily": _clock, "weekly": _weekly, "monthly": _monthly, "cron": _cron, "once": _once,
-    "after_jobs": _after, "manual": lambda data: {},
+    "after_jobs": _after, "on_activity": _users, "manual": lambda data: {},
 }  # fmt: skip
 
 
@@ -204,6 +235,18 @@ def initial_of(schedule: Schedule | Unreadable) -> dict[str, Any]:
             found["interval_preset"] = {"1d": "24h"}.get(found["interval"], found["interval"])
     if kind == "after_jobs":
         found |= {"jobs": ", ".join(data["jobs"]), "jobs_on": data["on"]}
+    if isinstance(schedule, OnActivity):
+        found |= _initial_of_users(schedule)
     names = {"days": "days", "day": "month_day", "expression": "expression", "at": "once_at"}
     found |= {names[key]: value for key, value in data.items() if key in names}
     return found
+
+
+def _initial_of_users(rules: OnActivity) -> dict[str, Any]:
+    return {
+        "interval": format_duration(rules.interval),
+        "user_timeout": format_duration(rules.timeout),
+        "user_ttl": format_duration(rules.task_ttl),
+        "user_retries": rules.max_retries,
+        "user_dimensions": str(rules.dimensions),
+    }

@@ -3,6 +3,7 @@
 from django.utils.translation import gettext as _
 
 from scheduler.engine.answer_state import pause_that_holds
+from scheduler.engine.answer_users import for_user
 from scheduler.engine.evidence import Evidence
 from scheduler.engine.explanation import Finding, Verdict
 from scheduler.engine.moments import lasted, said
@@ -29,8 +30,8 @@ def recorded(evidence: Evidence) -> Finding | None:
         return None
     run = attempts[-1]
     details = {"attempts": [{"run": one.pk, "attempt": one.attempt, "status": one.status} for one in attempts]}
-    told = [_outcome(evidence, run), pause_that_holds(evidence, run), _earlier(attempts[:-1]), _also_counted(run)]
-    sentence = " ".join(filter(None, told))
+    told = [_outcome(evidence, run), for_user(evidence, run), pause_that_holds(evidence, run), _earlier(attempts[:-1])]
+    sentence = " ".join(filter(None, [*told, _also_counted(run)]))
     return Finding(VERDICTS[Status(run.status)], sentence, run, details | _numbers(run))
 
 

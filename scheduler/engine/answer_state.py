@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from scheduler.engine.evidence import Evidence
 from scheduler.engine.explanation import Finding, Verdict
 from scheduler.engine.moments import said
-from scheduler.models import Group, Job, RunLog, Status, Trigger
+from scheduler.models import PATIENT, Group, Job, RunLog, Status, Trigger
 
 
 def unreadable(evidence: Evidence) -> Finding | None:
@@ -57,8 +57,13 @@ def pause_that_holds(evidence: Evidence, run: RunLog) -> str:
         return ""
     stops = _stops_at(evidence, max(evidence.now, run.due_at or evidence.now))
     # A pause of the job itself cancels what its plan had promised.
-    holding = (stop for stop in stops if run.trigger == Trigger.BACKFILL or isinstance(stop, Group))
+    holding = (stop for stop in stops if run.trigger in PATIENT or isinstance(stop, Group))
     return next((_pause_words(stop) for stop in holding), "")
+
+
+def pause_now(evidence: Evidence) -> str:
+    """What pause holds the job now, in words; empty when none does."""
+    return next((_pause_words(stop) for stop in _stops_at(evidence, evidence.now)), "")
 
 
 def _stops_at(evidence: Evidence, at: datetime) -> list[Job | Group]:

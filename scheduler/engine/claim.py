@@ -15,12 +15,13 @@ from scheduler.engine.dependencies import tell_parents
 from scheduler.engine.finish import end_cancelled
 from scheduler.engine.limits import Limits, read_limits
 from scheduler.engine.mark import ask_to_stop
+from scheduler.engine.plan import policy_of
 from scheduler.engine.read import read_rows
 from scheduler.engine.sync import served_elsewhere, take_back
-from scheduler.engine.write import is_refusal, locked, write_transaction
-from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
+from scheduler.engine.write import is_refusal, write_transaction
+from scheduler.models import COUNTED, PATIENT, UNPLANNED, Job, RunLog, Status, Trigger
 from scheduler.models.fields import Unreadable
-from scheduler.policy import Policy
+from scheduler.models.primary import locked
 from scheduler.policy.overlap import Overlap, is_free
 
 CLAIM_COLUMNS = (
@@ -183,7 +184,7 @@ def _ready(engine: Engine, limits: Limits, now: datetime, ahead: timedelta, run_
     A backfill lets the slot of its job go first that has been waiting longer; else it would keep all of them waiting.
     """
     ready = limits.open_attempts(RunLog.objects.using(engine.using).ready(now + ahead), now)
-    ready = ready.filter(Q(job__active_runs=0) | Q(job__policy__contains=ALLOWS))
+    ready = ready.filter(Q(job__active_runs=0) | Q(job__policy__contains=ALLOWS) | Q(trigger=Trigger.ACTIVITY))
     slot_is_first = Q(job__next_start_at__gt=UNPLANNED, job__next_start_at__lte=F("due_at"))
     ready = ready.exclude(slot_is_first, trigger=Trigger.BACKFILL)
     return ready if run_id is None else ready.filter(pk=run_id)
@@ -212,9 +213,9 @@ def _lock_waiting(engine: Engine, ready: QuerySet[RunLog], limit: int) -> list[R
 
 
 def _full_jobs(engine: Engine) -> list[int]:
-    """Return the jobs whose runs may overlap and that have all they may: how many, only the policy itself can tell."""
+    """Return the jobs that have all the runs they may: how many, only the policy and the schedule can tell."""
     living = RunLog.objects.using(engine.using).living().values("job_id")
-    jobs = Job.objects.using(engine.using).filter(pk__in=living, policy__contains=ALLOWS).only("policy", "active_runs")
+    jobs = Job.objects.using(engine.using).filter(pk__in=living).only("policy", "schedule", "active_runs")
     return [job.pk for job in jobs if not _is_free(job)]
 
 
@@ -233,7 +234,7 @@ def _take(engine: Engine, run: RunLog, now: datetime, limits: Limits) -> bool:
         run.reason = f"the job is {job.job_state}"
         job.cancellations += 1
         return True
-    if run.trigger == Trigger.BACKFILL and is_paused(job, at=start_at):
+    if run.trigger in PATIENT and is_paused(job, at=start_at):
         return False
     if not (_is_free(job) and limits.admits_attempt(job, run)):
         return False
@@ -243,9 +244,9 @@ def _take(engine: Engine, run: RunLog, now: datetime, limits: Limits) -> bool:
 
 def _is_free(job: Job) -> bool:
     """Whether one more run of the job may start; not where nobody can tell."""
-    policy: Policy | Unreadable = job.policy
-    if isinstance(policy, Unreadable):
+    if isinstance(job.policy, Unreadable):
         return False
+    policy = policy_of(job)
     return is_free(policy.overlap, job.active_runs, policy.max_concurrent)
 
 

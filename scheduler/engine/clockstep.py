@@ -5,16 +5,17 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
 
-from django.db.models import Max, Q
+from django.db.models import F, Max, Q
 
 from scheduler.engine.base import Engine
 from scheduler.engine.bulk import LostRace, update_rows
 from scheduler.engine.grid import beginning
 from scheduler.engine.plan import end_of_backoff, schedule_of, set_next, slots_begin
 from scheduler.engine.promises import hurry_promises
-from scheduler.engine.write import locked, write_transaction
+from scheduler.engine.write import write_transaction
 from scheduler.exceptions import ConfigurationError
-from scheduler.models import UNPLANNED, Instance, Job, RunLog
+from scheduler.models import UNPLANNED, Activity, EntryState, Instance, Job, RunLog
+from scheduler.models.primary import locked
 from scheduler.policy.misfire import RESOLUTION
 from scheduler.schedules import AfterJobs, Schedule
 
@@ -68,6 +69,15 @@ def _forget_the_future(engine: Engine, now: datetime) -> None:
     for column in ("last_slot", "anchor_at"):  # since when jobs count what others do
         jobs.filter(schedule__contains='"after_jobs"', **{f"{column}__gt": now}).update(**{column: now})
     Instance.objects.using(engine.using).filter(heartbeat_at__gt=now).update(heartbeat_at=now)
+    _hurry_users(engine, now)
+
+
+def _hurry_users(engine: Engine, now: datetime) -> None:
+    """Users who became active by the wrong clock are due now, but for those that a request is just writing of."""
+    entries = Activity.objects.using(engine.using).filter(created_at__gt=now)
+    pending = entries.filter(state=EntryState.PENDING, wake_at__gt=now)
+    ids = list(locked(pending, skip_locked=True).values_list("pk", flat=True))
+    pending.filter(pk__in=ids).update(created_at=now, wake_at=now, version=F("version") + 1)
 
 
 def _repair(engine: Engine, jobs: Sequence[Job], now: datetime) -> int:

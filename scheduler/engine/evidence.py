@@ -11,16 +11,16 @@ from scheduler.engine.kept import complete_since
 from scheduler.engine.moments import shifted
 from scheduler.engine.plan import policy_of, schedule_of
 from scheduler.exceptions import InvalidSchedule
-from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog, Trigger
+from scheduler.models import EVERYTHING, PATIENT, Group, Instance, Job, RunLog, Trigger
 from scheduler.policy import Policy
 from scheduler.policy.misfire import RESOLUTION
-from scheduler.schedules import AfterJobs, Every, Schedule
+from scheduler.schedules import AfterJobs, Every, OnActivity, Schedule
 
 NEARBY = timedelta(minutes=5)
 """Runs by hand this close to the instant are mentioned."""
 
 MOST_ROWS = 100
-BESIDE_THE_CADENCE = (Trigger.MANUAL, Trigger.BACKFILL)
+BESIDE_THE_CADENCE = (Trigger.MANUAL, *PATIENT)
 
 
 @dataclass
@@ -57,7 +57,12 @@ class Evidence:
             return False
         if isinstance(self.schedule, Every):
             return self.schedule.anchor is not None
-        return not isinstance(self.schedule, AfterJobs)
+        return not isinstance(self.schedule, AfterJobs | OnActivity)
+
+    @property
+    def has_users(self) -> bool:
+        """Whether the runs of the job follow what users do."""
+        return not self.problem and isinstance(self.schedule, OnActivity)
 
     @cached_property
     def slot(self) -> datetime | None:
@@ -76,6 +81,15 @@ class Evidence:
     def attempts(self) -> list[RunLog]:
         """The rows of the slot, one per attempt."""
         return [run for run in self._rows if run.scheduled_for == self.slot]
+
+    @property
+    def other_users(self) -> int:
+        """How many users besides the one that is told of have runs with slots at the same time, as far as were read."""
+        if not self.has_users:
+            return 0
+        return len(
+            {run.actor for run in self._rows if run.trigger == Trigger.ACTIVITY and run.scheduled_for != self.slot}
+        )
 
     @cached_property
     def _rows(self) -> list[RunLog]:
@@ -112,6 +126,10 @@ class Evidence:
     def nearest_after(self) -> datetime | None:
         if self.has_grid:
             return self.schedule.next_after(self.slot or self.at)
+        if self.has_users:
+            younger = self._cadence.filter(scheduled_for__gte=self.until).order_by("scheduled_for")
+            after: datetime | None = younger.values_list("scheduled_for", flat=True).first()
+            return after
         planned = self.job.next_slot
         return planned if planned is not None and planned > (self.slot or self.at) else None
 
@@ -153,7 +171,8 @@ class Evidence:
 
     @property
     def _cadence(self) -> QuerySet[RunLog]:
-        return self._runs.exclude(trigger__in=BESIDE_THE_CADENCE)
+        beside = (Trigger.MANUAL,) if self.has_users else BESIDE_THE_CADENCE
+        return self._runs.exclude(trigger__in=beside)
 
     @property
     def _runs(self) -> QuerySet[RunLog]:

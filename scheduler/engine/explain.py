@@ -6,7 +6,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from scheduler.arguments import checked_instant, optional_instant
-from scheduler.engine import answer_ledger, answer_plan, answer_state
+from scheduler.engine import answer_ledger, answer_plan, answer_state, answer_users
 from scheduler.engine.base import Engine
 from scheduler.engine.control import get_job
 from scheduler.engine.dbtime import shared_now
@@ -29,6 +29,7 @@ QUESTIONS: tuple[Question, ...] = (
     answer_ledger.recorded,
     answer_ledger.counted,
     answer_state.unreadable,
+    answer_users.no_run_for_a_user,
     answer_plan.not_a_slot,
     answer_plan.before_creation,
     answer_plan.decided_before,

@@ -11,8 +11,9 @@ from scheduler.engine.bulk import LostRace, insert_runs, update_rows
 from scheduler.engine.dependencies import wake_dependents
 from scheduler.engine.outcome import Finished, Outcome, Settled
 from scheduler.engine.settle import settle
-from scheduler.engine.write import locked, write_transaction
+from scheduler.engine.write import write_transaction
 from scheduler.models import Job, RunLog, Status, Trigger
+from scheduler.models.primary import locked
 
 __all__ = ["Finished", "Outcome", "Settled", "finish_runs"]
 

@@ -9,8 +9,9 @@ from django.db.models import Count, Max, Q, QuerySet
 
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
-from scheduler.engine.write import lock_in_order, locked, write_transaction
-from scheduler.models import EVERYTHING, UNPLANNED, Group, Job, RunLog, Trigger
+from scheduler.engine.write import lock_in_order, write_transaction
+from scheduler.models import EVERYTHING, PATIENT, UNPLANNED, Group, Job, RunLog, Trigger
+from scheduler.models.primary import locked
 from scheduler.policy import Policy
 from scheduler.policy.overlap import Overlap
 from scheduler.signals import after_commit, group_resumed
@@ -59,11 +60,12 @@ class Limits:
     def open_attempts(self, runs: QuerySet[RunLog], now: datetime) -> QuerySet[RunLog]:
         """Leave out the promised attempts that cannot start now, for the same reason.
 
-        A pause stops what the plan promised, and a backfill, not what a person asks for by hand; places in a group
-        count for all. What the plan promised a job that is paused itself is let through, to be cancelled.
+        A pause stops what the plan promised, a backfill, and runs for users, not what a person asks for by hand; places
+        in a group count for all. What the plan promised a job that is paused itself is let through, to be cancelled.
         """
         goes_on = Q(job__paused_at__isnull=True) | Q(job__paused_until__lte=now)
-        runs = runs.filter(~Q(trigger=Trigger.BACKFILL) | goes_on)
+        runs = runs.filter(~Q(trigger__in=PATIENT) | goes_on)
+        runs = runs.filter(~Q(trigger=Trigger.ACTIVITY) | Q(job__enabled=True))
         if self.paused:
             by_hand = Q(trigger=Trigger.MANUAL)
             runs = runs.filter(by_hand if EVERYTHING in self.paused else by_hand | ~Q(job__group__in=self.paused))

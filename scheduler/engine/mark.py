@@ -7,8 +7,9 @@ from typing import Any
 from django.db.models import Q
 
 from scheduler.engine.base import Engine
-from scheduler.engine.write import locked
+from scheduler.engine.write import own_turn
 from scheduler.models import RunLog, Status
+from scheduler.models.primary import locked
 
 
 def ask_to_stop(engine: Engine, job_ids: Sequence[int], now: datetime) -> list[int]:
@@ -32,7 +33,8 @@ def asked_to_stop(engine: Engine, run_ids: Iterable[int]) -> set[int]:
 
 def mark_timed_out(engine: Engine, run: RunLog, text: str) -> bool:
     """Note that a run is over its timeout; it keeps its place until the call ends. False when it has ended already."""
-    marked = _living(engine, run).filter(status=Status.RUNNING).update(status=Status.TIMED_OUT, error=text)
+    with own_turn(engine.using):
+        marked = _living(engine, run).filter(status=Status.RUNNING).update(status=Status.TIMED_OUT, error=text)
     if marked:
         run.status, run.error = Status.TIMED_OUT, text
     return bool(marked)
@@ -40,17 +42,20 @@ def mark_timed_out(engine: Engine, run: RunLog, text: str) -> bool:
 
 def mark_stuck(engine: Engine, run: RunLog, now: datetime, stack: str) -> bool:
     """Note once that a run is stuck, with the stack of its thread."""
-    return bool(_living(engine, run).filter(stuck_at__isnull=True).update(stuck_at=now, error=stack))
+    with own_turn(engine.using):
+        return bool(_living(engine, run).filter(stuck_at__isnull=True).update(stuck_at=now, error=stack))
 
 
 def save_progress(engine: Engine, run: RunLog, log: str, progress: dict[str, Any] | None) -> bool:
     """Store the log and the progress of a run so far."""
-    return bool(_living(engine, run).update(log=log, progress=progress))
+    with own_turn(engine.using):
+        return bool(_living(engine, run).update(log=log, progress=progress))
 
 
 def note(engine: Engine, run: RunLog, text: str) -> bool:
     """Write a note on a run, whether it lives or has ended; False when its token is void."""
-    return bool(RunLog.objects.using(engine.using).filter(pk=run.pk, token=run.token).update(note=text))
+    with own_turn(engine.using):
+        return bool(RunLog.objects.using(engine.using).filter(pk=run.pk, token=run.token).update(note=text))
 
 
 def _living(engine: Engine, run: RunLog) -> Any:

@@ -1,11 +1,13 @@
 """Plan: the next slot of a job and its planned start. Changes the job in memory only."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from django.conf import settings
 from django.db.models import F
 
+from scheduler.conf import conf
 from scheduler.engine.dependencies import slot_after_parents
 from scheduler.engine.grid import beginning
 from scheduler.exceptions import InvalidSchedule
@@ -15,7 +17,7 @@ from scheduler.policy import Policy
 from scheduler.policy.jitter import delay
 from scheduler.policy.misfire import RESOLUTION
 from scheduler.policy.overlap import Overlap, is_free
-from scheduler.schedules import AfterJobs, Schedule
+from scheduler.schedules import AfterJobs, OnActivity, Schedule
 
 BEGINNING = datetime.min.replace(tzinfo=UTC)
 
@@ -38,7 +40,13 @@ def policy_of(job: Job) -> Policy:
     policy: Policy | Unreadable = job.policy
     if isinstance(policy, Unreadable):
         raise InvalidSchedule(policy.error, field="policy")
-    return policy
+    return _for_users(policy, job.schedule) if isinstance(job.schedule, OnActivity) else policy
+
+
+def _for_users(policy: Policy, schedule: OnActivity) -> Policy:
+    """Return the policies of a job that has a run for each user: they go on side by side, as long as it says."""
+    most = policy.max_concurrent if policy.overlap is Overlap.ALLOW else conf.MAX_CONCURRENT
+    return replace(policy, overlap=Overlap.ALLOW, max_concurrent=most, timeout=schedule.timeout)
 
 
 def replan(job: Job, now: datetime, *, since: datetime | None = None) -> None:

@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from scheduler.engine.base import Engine
 from scheduler.engine.read import SOME_INSTANT, CompiledQuery
-from scheduler.engine.write import write_transaction
+from scheduler.engine.write import own_turn, write_transaction
 from scheduler.models import Group, Instance, Job, RunLog
 
 
@@ -54,7 +54,8 @@ def join(engine: Engine, process: Process, now: datetime, *, started_by: str) ->
 def renew(engine: Engine, now: datetime, *, ticked_at: datetime | None) -> bool:
     """Renew the heartbeat; False when this instance was declared dead meanwhile."""
     mine = Instance.objects.using(engine.using).filter(pk=engine.instance_id)
-    return bool(mine.update(heartbeat_at=now, ticked_at=ticked_at))
+    with own_turn(engine.using):
+        return bool(mine.update(heartbeat_at=now, ticked_at=ticked_at))
 
 
 def leave(engine: Engine) -> None:

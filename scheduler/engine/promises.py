@@ -7,9 +7,10 @@ from django.db.models import OuterRef, Subquery
 from scheduler.engine.base import Engine
 from scheduler.engine.bulk import update_rows
 from scheduler.engine.plan import policy_of
-from scheduler.engine.write import locked, write_transaction
+from scheduler.engine.write import write_transaction
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import RunLog, Status, Trigger
+from scheduler.models.primary import locked
 
 OF_THE_PLAN = (Trigger.SCHEDULE, Trigger.CATCH_UP)
 

@@ -9,11 +9,12 @@ from scheduler.engine.decide import may_run
 from scheduler.engine.finish import finish_runs
 from scheduler.engine.outcome import Finished, Outcome, Settled
 from scheduler.engine.plan import end_of_backoff, set_next
-from scheduler.engine.write import locked, write_transaction
+from scheduler.engine.write import write_transaction
 from scheduler.exceptions import ConfigurationError
-from scheduler.models import UNPLANNED, Job, RunLog, Status, Trigger
+from scheduler.models import PATIENT, UNPLANNED, Job, RunLog, Status, Trigger
+from scheduler.models.primary import locked
 
-BESIDE_THE_PLAN = (Trigger.MANUAL, Trigger.BACKFILL)
+BESIDE_THE_PLAN = (Trigger.MANUAL, *PATIENT)
 
 
 def release_runs(engine: Engine, claimed: Sequence[Claimed]) -> Settled:

@@ -22,6 +22,9 @@ from scheduler.policy import MAX_LOST_ATTEMPTS, OnLost, breaker, overlap
 from scheduler.policy.misfire import count_slots, latest_slot
 from scheduler.schedules import AfterJobs, Schedule
 
+GO_AGAIN: dict[str, Trigger] = {**dict.fromkeys(COUNTED, Trigger.RETRY), Trigger.ACTIVITY: Trigger.ACTIVITY}
+"""The triggers of runs that may have a further attempt, each with the trigger of that."""
+
 
 def settle(run: RunLog, outcome: Outcome, settled: Settled) -> list[RunLog]:
     """Close a run and bring its job up to date; returns the rows that follow: skipped slots, promised attempts."""
@@ -119,10 +122,10 @@ def _goes_again(run: RunLog, outcome: Outcome) -> bool:
 def _next_attempt(run: RunLog, outcome: Outcome) -> list[RunLog]:
     """Return the promise of a further attempt of the same slot, if the task or the policies ask for one."""
     policy = policy_of(run.job)
-    failed_attempts, trigger = run.failed_attempts + (not outcome.blameless), Trigger.RETRY
+    failed_attempts, trigger = run.failed_attempts + (not outcome.blameless), GO_AGAIN.get(run.trigger, Trigger.RETRY)
     if outcome.status == Status.POSTPONED:
         delay, failed_attempts, trigger = outcome.postponed_by, run.failed_attempts, Trigger(run.trigger)
-    elif run.trigger not in COUNTED or run.job.broken_at or not run.job.enabled:
+    elif run.trigger not in GO_AGAIN or run.job.broken_at or not run.job.enabled:
         return []
     elif outcome.failed and run.failed_attempts < policy.retries:
         delay = policy.backoff.step(failed_attempts)

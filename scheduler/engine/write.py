@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
@@ -12,8 +12,8 @@ from django.db import DataError, IntegrityError, OperationalError, connections, 
 from scheduler.engine.dependencies import new_anchor
 from scheduler.engine.isolation import read_committed
 from scheduler.models import Instance, Job
+from scheduler.models.primary import locked
 
-M = TypeVar("M", bound=models.Model)
 V = TypeVar("V", bound=Callable[..., Any])
 
 _one_writer = threading.RLock()
@@ -36,19 +36,28 @@ def write_transaction(using: str) -> Iterator[None]:
 
     Databases with row locks need no more than to see what others have committed. SQLite has one writer: a transaction
     that reads first and then writes fails at once with “database is locked” when another one wrote in between, whatever
-    the timeout, so the first statement takes the write lock. Inside one process the threads take turns before that,
-    because SQLite's own waiting sleeps and can starve one of them. But not inside a transaction of somebody else's,
-    who may hold SQLite's lock already: whoever has the turn would wait for it, and we for the turn.
+    the timeout, so the first statement takes the write lock.
     """
     if connections[using].features.has_select_for_update:
         with read_committed(using):
             yield
         return
-    turn = nullcontext() if connections[using].in_atomic_block else _one_writer
-    with turn, transaction.atomic(using=using):
+    with own_turn(using), transaction.atomic(using=using):
         with connections[using].cursor() as cursor:
             cursor.execute(TAKE_WRITE_LOCK)
         yield
+
+
+def own_turn(using: str) -> AbstractContextManager[Any]:
+    """Return what one statement that writes by itself waits for, and every transaction that writes on SQLite.
+
+    There the threads of a process take turns, because SQLite's own waiting sleeps and can starve one of them: a
+    heartbeat, beside a burst that is claimed and written. But not inside a transaction of somebody else's, who may hold
+    SQLite's lock already: whoever has the turn would wait for it, and we for the turn.
+    """
+    connection = connections[using]
+    is_free = connection.features.has_select_for_update or connection.in_atomic_block
+    return nullcontext() if is_free else _one_writer
 
 
 def outside_transactions(view: V) -> V:
@@ -83,17 +92,7 @@ def is_refusal(error: Exception) -> bool:
     return isinstance(error, DataError | IntegrityError | ValidationError | TypeError | ValueError)
 
 
-def locked(rows: models.QuerySet[M], *, skip_locked: bool = False) -> models.QuerySet[M]:
-    """Lock the rows where the database can; elsewhere the write transaction already holds the only lock there is."""
-    features = connections[rows.db].features
-    if not features.has_select_for_update:
-        return rows
-    skip_locked = skip_locked and features.has_select_for_update_skip_locked
-    of = ("self",) if features.has_select_for_update_of else ()
-    return rows.select_for_update(skip_locked=skip_locked, of=of)
-
-
-def lock_in_order(rows: models.QuerySet[M]) -> None:
+def lock_in_order(rows: models.QuerySet[Any]) -> None:
     """Lock the rows by their keys, as claims and ends do, before an update of many.
 
     An update locks them as they lie, and two orders can block each other.

@@ -14,13 +14,13 @@ from scheduler.context import LogLines, Postpone, RunContext, RunStopped, _curre
 from scheduler.engine.base import Claimed
 from scheduler.engine.finish import Outcome
 from scheduler.engine.plan import policy_of
-from scheduler.exceptions import InvalidOption
+from scheduler.exceptions import InvalidOption, TaskFailed
 from scheduler.executors import logs
 from scheduler.executors.connections import drop_old_of_async_work, own_connections
 from scheduler.executors.render import rendered
 from scheduler.executors.text import clean, error_text, keep_tail, progress_of, result_text, storable, totals_of
 from scheduler.functions import is_left_over
-from scheduler.models import Status
+from scheduler.models import Status, Trigger
 from scheduler.signals import run_started
 
 CLOCK_WAS_SET = timedelta(seconds=1)
@@ -54,7 +54,7 @@ def invoke(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
             result = _call(claimed, context, clock)
             if inspect.isawaitable(result):
                 result = _await_here(result)
-            _refuse_generator(claimed, result)
+            _refuse(claimed, result)
         except BaseException as error:
             return _failed(context, error, started_at, clock)
     return _succeeded(context, result, started_at, clock)
@@ -93,7 +93,7 @@ async def _ainvoke(claimed: Claimed, context: RunContext, clock: Clock, started_
     with _current_run(context):
         try:
             result = await _call(claimed, context, clock)
-            _refuse_generator(claimed, result)
+            _refuse(claimed, result)
         except BaseException as error:
             return _failed(context, error, started_at, clock)
     return _succeeded(context, result, started_at, clock)
@@ -119,7 +119,10 @@ def _call(claimed: Claimed, context: RunContext, clock: Clock) -> Any:
     return function(**kwargs)
 
 
-def _refuse_generator(claimed: Claimed, result: Any) -> None:
+def _refuse(claimed: Claimed, result: Any) -> None:
+    """Raise where what a call returned says that its work is not done."""
+    if claimed.run.trigger == Trigger.ACTIVITY and result is False:
+        raise TaskFailed(f"The task {claimed.task.name!r} returned False.")
     if is_left_over(result, claimed.task.function):
         raise InvalidOption(f"The task {claimed.task.name!r} is a generator: nothing of it has run. Write no yield.")
 

@@ -14,14 +14,19 @@ CHARACTERS = """
 """
 
 
-def tell_apart_by_case(apps: Any, schema_editor: Any) -> None:
-    if schema_editor.connection.vendor != "mysql":
-        return
-    quote = schema_editor.quote_name
-    for model, names in NAMES.items():
-        table = apps.get_model("scheduler", model)._meta.db_table
-        changes = ", ".join(f"MODIFY {quote(name)} {binary(schema_editor, table, name)} NOT NULL" for name in names)
-        schema_editor.execute(f"ALTER TABLE {quote(table)} {changes}")
+def told_apart_by_case(**columns: tuple[str, ...]) -> migrations.RunPython:
+    """Return the operation that gives columns of models, by the names of those, a binary collation on MySQL."""
+
+    def collate(apps: Any, schema_editor: Any) -> None:
+        if schema_editor.connection.vendor != "mysql":
+            return
+        quote = schema_editor.quote_name
+        for model, names in columns.items():
+            table = apps.get_model("scheduler", model)._meta.db_table
+            changes = ", ".join(f"MODIFY {quote(name)} {binary(schema_editor, table, name)} NOT NULL" for name in names)
+            schema_editor.execute(f"ALTER TABLE {quote(table)} {changes}")
+
+    return migrations.RunPython(collate, migrations.RunPython.noop, atomic=False)
 
 
 def binary(schema_editor: Any, table: str, column: str) -> str:
@@ -39,5 +44,5 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.RunPython(tell_apart_by_case, migrations.RunPython.noop, atomic=False),
+        told_apart_by_case(**NAMES),
     ]

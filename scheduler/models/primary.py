@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from django.db import models, router
+from django.db import connections, models, router
 
 M = TypeVar("M", bound=models.Model)
 
@@ -20,3 +20,13 @@ class PrimaryQuerySet(models.QuerySet[M]):
         from scheduler.models.job import Job
 
         return self._db or router.db_for_write(Job, **self._hints)  # type: ignore[attr-defined]
+
+
+def locked(rows: models.QuerySet[M], *, skip_locked: bool = False) -> models.QuerySet[M]:
+    """Lock the rows where the database can; elsewhere a transaction that writes holds the only lock there is."""
+    features = connections[rows.db].features
+    if not features.has_select_for_update:
+        return rows
+    skip_locked = skip_locked and features.has_select_for_update_skip_locked
+    of = ("self",) if features.has_select_for_update_of else ()
+    return rows.select_for_update(skip_locked=skip_locked, of=of)

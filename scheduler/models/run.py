@@ -46,6 +46,10 @@ COUNTED = (Trigger.SCHEDULE, Trigger.CATCH_UP, Trigger.RETRY, Trigger.DEPENDENCY
 """Triggers of the schedule's own runs: their failures count for backoff and breaker; a stopped job stops them."""
 
 
+PATIENT = (Trigger.BACKFILL, Trigger.ACTIVITY)
+"""Triggers of promised attempts that wait while their job is stopped, where others are cancelled or go on."""
+
+
 COUNTERS: dict[str, str] = {
     Status.SUCCEEDED: "successes",
     Status.FAILED: "failures",

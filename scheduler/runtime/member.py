@@ -12,7 +12,7 @@ from scheduler.engine.clockstep import clock_moved_back, was_set_back
 from scheduler.engine.environment import foreign_environment
 from scheduler.engine.grid import share_grids
 from scheduler.engine.sync import sync
-from scheduler.models import Environment, Group, Instance, Job, RunLog
+from scheduler.models import Activity, Environment, Group, Instance, Job, RunLog
 from scheduler.runtime.dbclock import DatabaseClock
 from scheduler.runtime.host import this_process
 
@@ -94,7 +94,7 @@ class Member:
         using = self.engine.using
         connections[using].ensure_connection()  # a server that is away is an error, not a table that is missing
         try:
-            for model in (Job, RunLog, Instance, Group, Environment):
+            for model in (Job, RunLog, Instance, Group, Environment, Activity):
                 list(model._base_manager.using(using).all()[:1])
         except (ProgrammingError, OperationalError) as error:
             connections[using].close_if_unusable_or_obsolete()

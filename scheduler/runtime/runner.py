@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.clock import SYSTEM_CLOCK, Clock
 from scheduler.conf import conf
+from scheduler.engine.activity import activity_tasks
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.finish import Outcome, Settled
 from scheduler.engine.release import release_runs
@@ -14,7 +15,7 @@ from scheduler.engine.rescue import close_as_lost
 from scheduler.executors import logs
 from scheduler.executors.connections import drop_all_of_async_work, drop_connections
 from scheduler.executors.thread import ThreadExecutor
-from scheduler.models import RunLog
+from scheduler.models import RunLog, Trigger
 from scheduler.registry import Registry, registry
 from scheduler.runtime import announce
 from scheduler.runtime.dbclock import DatabaseClock
@@ -68,6 +69,9 @@ class Runner:
         self.monitoring = Service("monitor", self._look, clock)
         self.keeping = Service("housekeeper", Housekeeper(self.engine, self.member, self.clock).step, clock)
         helping = [self.recording, self.beating, self.monitoring, self.keeping]
+        self.draining = self._draining(clock)
+        if self.draining is not None:
+            helping.append(self.draining)
         self.locking = None if self.locks is None else Service("locks", self.locks.step, clock)
         if self.locking is not None:
             helping.append(self.locking)
@@ -120,6 +124,13 @@ class Runner:
     def _listen(self) -> None:
         jobs_changed.connect(self._wake, weak=False, dispatch_uid=id(self))
         runs_asked_to_stop.connect(self._stop_runs, weak=False, dispatch_uid=id(self))
+
+    def _draining(self, clock: Clock) -> Service | None:
+        if not activity_tasks(self.engine.registry):
+            return None
+        from scheduler.runtime.drainer import Drainer  # most projects need none of it
+
+        return Service("activity", Drainer(self.engine, self.member, self.clock).step, clock)
 
     def _slot_locks(self) -> "SlotLocks":
         from scheduler.runtime.locking import slot_locks  # most projects need none of it
@@ -222,6 +233,8 @@ class Runner:
 
     def _settled(self, settled: Settled) -> None:
         announce.settled(settled)
+        if self.draining is not None and any(run.trigger == Trigger.ACTIVITY for run in settled.finished):
+            self.draining.wake()
         sleeps_until = self.dispatcher.sleeps_until
         starts = [run.job.next_start_at for run in settled.finished if run.job.next_start_at]
         grouped = any(run.job.group for run in settled.finished)

@@ -1,5 +1,6 @@
 """When jobs are due: pure values that answer "what is the next slot after this instant?"."""
 
+from scheduler.schedules.activity import OnActivity
 from scheduler.schedules.base import Schedule
 from scheduler.schedules.calendar import DailyAt, Monthly, Weekly
 from scheduler.schedules.codec import from_dict, parse, parse_text
@@ -16,6 +17,7 @@ __all__ = [
     "Every",
     "Manual",
     "Monthly",
+    "OnActivity",
     "Once",
     "Schedule",
     "Weekly",

@@ -22,7 +22,7 @@ class Schedule(ABC):
     __slots__ = ()
 
     kind: ClassVar[str]
-    """One word for data and forms: every, daily, weekly, monthly, cron, once, after_jobs, manual."""
+    """One word for data and forms: every, daily, weekly, monthly, cron, once, after_jobs, manual, on_activity."""
 
     is_calendar: ClassVar[bool] = False
     """True for kinds that follow a wall clock: DailyAt, Weekly, Monthly, Cron."""
@@ -130,6 +130,21 @@ class Schedule(ABC):
         except OverflowError:
             return None
         return None if slot is None else aware_utc(slot)
+
+
+class Slotless(Schedule):
+    """A schedule without slots of its own: something else than time says when its jobs run."""
+
+    __slots__ = ()
+
+    def _next(self, instant: datetime) -> datetime | None:
+        return None
+
+    def _previous(self, instant: datetime) -> datetime | None:
+        return None
+
+    def _count(self, start: datetime, end: datetime) -> int:
+        return 0
 
 
 def aware_utc(t: datetime) -> datetime:

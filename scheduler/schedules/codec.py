@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from scheduler.exceptions import InvalidSchedule
+from scheduler.schedules.activity import OnActivity
 from scheduler.schedules.base import Schedule
 from scheduler.schedules.calendar import DailyAt, Monthly, Weekly
 from scheduler.schedules.cron import Cron
@@ -15,7 +16,7 @@ from scheduler.schedules.once import Once
 from scheduler.schedules.text import parse_fields
 
 KINDS: dict[str, type[Schedule]] = {
-    kind.kind: kind for kind in (AfterJobs, Cron, DailyAt, Every, Manual, Monthly, Once, Weekly)
+    kind.kind: kind for kind in (AfterJobs, Cron, DailyAt, Every, Manual, Monthly, OnActivity, Once, Weekly)
 }
 """The class of each `type`."""
 

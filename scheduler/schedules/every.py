@@ -100,7 +100,7 @@ class Every(Schedule):
         return None if self.anchor is None else naive_utc(self.anchor)
 
     def _words(self, _: Translate) -> str:
-        words = _("every {interval}").format(interval=_interval_words(self.interval, _))
+        words = _("every {interval}").format(interval=interval_words(self.interval, _))
         return (
             _("{schedule}, counted from the end of the last run").format(schedule=words)
             if self.from_completion
@@ -193,7 +193,7 @@ def _aware_utc(anchor: datetime | None) -> datetime | None:
     return as_utc(anchor)
 
 
-def _interval_words(interval: timedelta, _: Translate) -> str:
+def interval_words(interval: timedelta, _: Translate) -> str:
     minutes, seconds = divmod(interval.seconds, 60)
     hours, minutes = divmod(minutes, 60)
     exact = seconds + interval.microseconds / 1_000_000

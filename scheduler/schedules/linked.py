@@ -2,31 +2,17 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, ClassVar, Literal, Self
 
 from scheduler.exceptions import InvalidSchedule
-from scheduler.schedules.base import Schedule, Translate
+from scheduler.schedules.base import Schedule, Slotless, Translate
 
 OUTCOMES = ("success", "finish")
 NAME_LENGTH = 255
 
 
-class _Slotless(Schedule):
-    __slots__ = ()
-
-    def _next(self, instant: datetime) -> datetime | None:
-        return None
-
-    def _previous(self, instant: datetime) -> datetime | None:
-        return None
-
-    def _count(self, start: datetime, end: datetime) -> int:
-        return 0
-
-
 @dataclass(frozen=True, slots=True)
-class Manual(_Slotless):
+class Manual(Slotless):
     """Never by itself: only when a person or a program asks."""
 
     kind: ClassVar[str] = "manual"
@@ -48,7 +34,7 @@ class Manual(_Slotless):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class AfterJobs(_Slotless):
+class AfterJobs(Slotless):
     """When each named job has run since this job's last run: `on="success"` asks them to succeed, `on="finish"` to end.
 
     A run that a further attempt of its slot follows has not ended it. This schedule has no slots of its own; the

@@ -19,9 +19,14 @@ FORMS = {
     "once": re.compile(r"once at (?P<at>\S+(?: \S+)?)", re.IGNORECASE | re.ASCII),
     "after_jobs": re.compile(r"after (?P<jobs>.+?)(?: on (?P<on>success|finish))?", re.IGNORECASE | re.DOTALL),
     "manual": re.compile(r"manual", re.IGNORECASE),
+    "on_activity": re.compile(
+        r"on activity after (?P<interval>.+?)(?: timeout (?P<timeout>.+?))?(?: ttl (?P<task_ttl>.+?))?"
+        r"(?: retries (?P<max_retries>\d{1,9}))?(?: dimensions (?P<dimensions>\d))?",
+        re.IGNORECASE | re.ASCII,
+    ),
     "cron": re.compile(r"(?:cron )?(?P<expression>.+)", re.IGNORECASE | re.DOTALL),
 }
-WORDS = {"daily", "weekly", "monthly", "every", "once", "after", "manual"}
+WORDS = {"daily", "weekly", "monthly", "every", "once", "after", "manual", "on"}
 EXAMPLES = (
     '"every 1h30m", "daily at 03:00", "weekly on mon,fri at 09:00", "monthly on 1 at 03:00" or "cron 0 9 * * 1-5"'
 )
@@ -33,11 +38,11 @@ def parse_fields(text: str) -> dict[str, Any]:
     """The data of one line; InvalidSchedule shows the forms when it has none of them."""
     line = text.strip()
     word = line.partition(" ")[0].lower()
-    kind = {"after": "after_jobs"}.get(word, word) if word in WORDS else "cron"
+    kind = {"after": "after_jobs", "on": "on_activity"}.get(word, word) if word in WORDS else "cron"
     if kind == "cron" and word != "cron" and re.fullmatch(r"[a-z]{4,}.*", word, re.ASCII):
         raise InvalidSchedule(f'"{text}" is no schedule: write one like {EXAMPLES}.')
     options: dict[str, Any] = {}
-    if kind not in ("after_jobs", "manual"):
+    if kind not in ("after_jobs", "manual", "on_activity"):
         line = _take(ZONE, line, "timezone", options)
         line = _take(JITTER, line, "jitter", options)
     match = FORMS[kind].fullmatch(line)
@@ -78,4 +83,6 @@ READERS: dict[str, Any] = {
     "jobs": _names,
     "on": str.lower,
     "from_completion": bool,
+    "max_retries": int,
+    "dimensions": int,
 }

@@ -34,7 +34,7 @@ from tests.docs.pages import in_code, page, table
 from tests.factories import MINUTE, T0, make_engine, make_job
 
 API = "reference/api.md"
-LISTS = ("Tasks", "Jobs", "Runs and the ledger", "Inside a run", "The scheduler")
+LISTS = ("Tasks", "Jobs", "Runs and the ledger", "Activities", "Inside a run", "The scheduler")
 ROWS = [row for heading in LISTS for row in table(API, heading)[1:]]
 SIGNATURES = [name for row in ROWS for name in in_code(row[0]) if "(" in name]
 RAISES = {in_code(row[0])[0].partition("(")[0]: in_code(row[2]) for row in ROWS if len(row) > 2}
@@ -94,8 +94,15 @@ def test_everything_a_task_can_ask_its_context_is_documented() -> None:
     assert names == public(RunContext)
 
 
+def test_everything_the_scheduler_of_activities_does_is_documented_with_its_arguments() -> None:
+    written = first_column("ActivityScheduler")
+    assert {name.partition("(")[0] for name in written} == public(scheduler.ActivityScheduler)
+    own = scheduler.get_scheduler()
+    assert written == [signature_of(getattr(own, name.partition("(")[0])) for name in written]
+
+
 def test_the_columns_it_names_exist() -> None:
-    section = page(API).partition("### Job and RunLog")[2].partition("## Inside a run")[0]
+    section = page(API).partition("### Job and RunLog")[2].partition("\n## ")[0]
     of_job, of_run = section.split("\n- ")[1:]
     assert set(in_code(of_job)) - {"Job"} <= public(Job)
     assert set(in_code(of_run)) - {"RunLog"} <= public(RunLog)

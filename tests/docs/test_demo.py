@@ -78,6 +78,7 @@ def test_the_start_page_shows_what_runs_and_ctrl_c_stops_it(
     process, url = demo
     page = wait_until(lambda: _page(url, having="heartbeat"), what="the jobs on the page")
     assert "1 live instance" in page
+    assert re.search(r"\d visitors? waiting", page), "the visitor is told of"
     assert not re.search(r"<style|\sstyle=|<script>|\son\w+=", page), "inline style or script"
     for path in ("/health/live/", "/admin/login/", "/static/alarms/start.css", "/static/alarms/start.js"):
         assert _page(url + path), path

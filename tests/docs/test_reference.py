@@ -17,10 +17,12 @@ from scheduler.exceptions import ConfigurationError
 from scheduler.executors import render
 from scheduler.management import commands
 from scheduler.policy import Policy
-from scheduler.registry import Registry
+from scheduler.registry import NOT_FOR_USERS, Registry
 from scheduler.runtime.runner import Runner
+from scheduler.schedules import OnActivity, parse_text
+from scheduler.schedules.activity import DEFAULTS
 from scheduler.testing import run_context
-from tests.docs.pages import named, page, rows, table
+from tests.docs.pages import in_code, named, page, rows, table
 from tests.factories import T0
 
 SETTING_ROWS = {row[0].strip("`"): row[1:] for row in rows("reference/settings.md")}
@@ -88,7 +90,26 @@ def test_a_plain_default_of_an_option_is_the_real_one(row: list[str]) -> None:
         assert eval(row[1].strip("`")) == default
 
 
+def test_the_options_that_mean_nothing_to_users_are_named_and_no_other() -> None:
+    sentence = page("reference/options.md").partition("says its own limits.")[2].partition("are refused then")[0]
+    assert set(in_code(sentence)) == NOT_FOR_USERS
+
+
+def test_every_rule_for_users_is_documented_with_its_default_and_its_word() -> None:
+    documented = {row[0].strip("`"): row[1:3] for row in table("reference/schedules.md", "OnActivity")[1:]}
+    assert list(documented) == list(DEFAULTS)
+    line = " ".join(word.strip("`") for _, word in documented.values())
+    said = OnActivity(**{name: _as_said(default) for name, (default, _) in documented.items()})
+    assert said == OnActivity() == parse_text(f"on activity {line}")
+
+
+def _as_said(default: str) -> Any:
+    return int(default) if default.isdecimal() else default
+
+
+@pytest.mark.usefixtures("own_registry")
 def test_every_thread_is_named_where_it_is_explained(settings: Any) -> None:
+    scheduler.register("for_users", schedule=OnActivity())(lambda user_id, device_id, agent_id: None)
     settings.SCHEDULER_LOCK_URL = "redis://nowhere"
     services = {service.name for service in Runner("test").services}
     table = page("explanation/how-it-works.md").partition("| thread |")[2].partition("\n\n")[0]

@@ -16,7 +16,7 @@ from tests.integration.admin.pages import page, text_of
 
 pytestmark = pytest.mark.django_db
 
-names = import_module("scheduler.migrations.0002_names_by_case")
+MIGRATIONS = [import_module(f"scheduler.migrations.{name}") for name in ("0002_names_by_case", "0003_activity")]
 
 
 def started(engine, now):
@@ -96,7 +96,8 @@ def test_the_migration_is_about_each_name_there_is():
         for field in model._meta.get_fields()
         if isinstance(field, NameField)
     }
-    assert fields == {(model, field) for model, found in names.NAMES.items() for field in found}
+    told_apart = [item for migration in MIGRATIONS for item in migration.NAMES.items()]
+    assert fields == {(model, field) for model, found in told_apart for field in found}
     keys = {
         (model.__name__, field.name)
         for model in apps.get_app_config("scheduler").get_models()
@@ -147,3 +148,4 @@ def test_the_migration_keeps_the_characters_of_the_tables_and_nothing_else_chang
     assert column("scheduler_job", "group") == (f"{charset}_bin", "varchar(100)", "NO")
     assert column("scheduler_group", "name") == (f"{charset}_bin", "varchar(100)", "NO")
     assert column("scheduler_job", "description")[0] == f"{charset}_general_ci"
+    assert column("scheduler_activity", "user_key")[0].endswith("_bin")

@@ -345,3 +345,12 @@ def test_the_task_knows_the_fence_of_its_lock(fence):
     context.lock_fence = fence
     outcome = run_in_process(claimed, context, SYSTEM_CLOCK, timeout=None, grace=SECOND)
     assert (outcome.status, outcome.result) == (Status.SUCCEEDED, "" if fence is None else "7"), outcome.error
+
+
+@pytest.mark.parametrize(("user", "status"), [("welcome", Status.SUCCEEDED), ("unwelcome", Status.FAILED)])
+def test_a_run_for_a_user_has_failed_when_it_returns_false(user, status):
+    ids = {"user_id": user, "device_id": None, "agent_id": None}
+    claimed = claimed_run("visit", ids, trigger="activity")
+    outcome = run_in_process(claimed, context_for(claimed), SYSTEM_CLOCK, timeout=None, grace=SECOND)
+    assert outcome.status == status
+    assert "returned False" in outcome.error or user == "welcome"

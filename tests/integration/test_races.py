@@ -11,6 +11,8 @@ from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine import write
 from scheduler.engine.control import update_job
 from scheduler.engine.finish import finish_runs
+from scheduler.engine.mark import save_progress
+from scheduler.engine.presence import renew
 from scheduler.engine.rescue import rescue
 from scheduler.engine.sync import sync
 from scheduler.models import Job, RunLog, Status
@@ -146,3 +148,32 @@ def test_a_request_that_has_written_does_not_wait_for_a_thread_that_waits_for_it
     assert took < 5  # with the turn, as long as SQLite waits: ten seconds
     job = Job.objects.get()
     assert (job.description, job.group, job.priority) == ("whatever the view writes first", "as run_now does", 7)
+
+
+@pytest.mark.parametrize("what", ["heartbeat", "log"])
+def test_what_a_thread_writes_beside_a_burst_waits_for_its_turn_and_not_for_sqlite_I7(what):
+    """SQLite's own waiting sleeps, and what writes all the time has the lock again before the sleeper looks."""
+    make_job()
+    engine = make_engine()
+    run = claim_at(engine, at(60)).runs[0].run
+    connections[FILE_ALIAS].settings_dict["OPTIONS"]["timeout"] = 0.05  # whoever waits for SQLite has no time
+    connections[FILE_ALIAS].close()
+    has_it, errors = threading.Event(), []
+
+    def writes():
+        try:
+            with write.write_transaction(FILE_ALIAS):
+                Job.objects.update(priority=7)
+                has_it.set()
+                threading.Event().wait(0.5)
+        except Exception as error:
+            errors.append(error)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=writes)
+    thread.start()
+    assert has_it.wait(20)
+    is_written = renew(engine, at(61), ticked_at=None) if what == "heartbeat" else save_progress(engine, run, "a", None)
+    thread.join(20)
+    assert (is_written, errors) == (True, [])

@@ -68,18 +68,23 @@ def test_wrong_settings_are_one_error_each_and_no_traceback():
     assert len(messages) == 2
 
 
-def test_E004_a_lock_without_redis_py(monkeypatch):
+@pytest.mark.parametrize("setting", ["SCHEDULER_LOCK_URL", "SCHEDULER_ACTIVITY_STORE"])
+def test_E004_a_redis_without_redis_py(setting, monkeypatch):
+    with override_settings(**{setting: "redis://localhost"}):
+        assert "scheduler.E004" not in found()
     monkeypatch.setattr(checks, "find_spec", lambda name: None)
     assert "scheduler.E004" not in found()
-    with override_settings(SCHEDULER_LOCK_URL="redis://localhost"):
+    with override_settings(**{setting: "redis://localhost"}):
         message = found()["scheduler.E004"]
-    assert "redis-py is not installed" in message.msg
+    assert f"{setting} is set and redis-py is not installed" in message.msg
     assert "django-inprocess-scheduler[redis]" in message.hint
 
 
-def test_E001_a_lock_url_that_is_none():
-    with override_settings(SCHEDULER_LOCK_URL="localhost:6379"):
-        assert "SCHEDULER_LOCK_URL is 'localhost:6379'; it must be" in found()["scheduler.E001"].msg
+@pytest.mark.parametrize("setting", ["SCHEDULER_LOCK_URL", "SCHEDULER_ACTIVITY_STORE"])
+def test_E001_a_redis_url_that_is_none(setting):
+    with override_settings(**{setting: "localhost:6379"}):
+        assert f"{setting} is 'localhost:6379'; it must be" in found()["scheduler.E001"].msg
+        assert "scheduler.E004" not in found()
 
 
 @pytest.mark.parametrize(

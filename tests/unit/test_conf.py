@@ -6,6 +6,17 @@ from django.test import override_settings
 from scheduler.conf import SETTINGS, Conf, conf
 from scheduler.exceptions import ConfigurationError
 
+NO_REDIS = [
+    None,
+    5,
+    "localhost",
+    "localhost:6379",
+    "http://h",
+    "redis://",
+    "redis://h:x",
+    "redis://h:99999",
+    "unix://",
+]
 WRONG = {
     "ENABLED": ["yes", 1, None],
     "AUTODISCOVER_MODULES": ["tasks", [1], None],
@@ -23,17 +34,10 @@ WRONG = {
     "RETENTION_FAILED_DAYS": [-1, 1.5, None],
     "RETENTION_RUNS": [-1, "many"],
     "HEALTH_TOKEN": [None, 5],
-    "LOCK_URL": [
-        None,
-        5,
-        "localhost",
-        "localhost:6379",
-        "http://h",
-        "redis://",
-        "redis://h:x",
-        "redis://h:99999",
-        "unix://",
-    ],
+    "LOCK_URL": NO_REDIS,
+    "ACTIVITY_STORE": NO_REDIS,
+    "MAX_CONCURRENT": [0, -1, 1001, 2.5, True, "5"],
+    "CHECK_INTERVAL": [0, -1, 4000, "10", True],
 }
 """Values that each setting refuses (U1: a wrong setting is refused, not obeyed)."""
 

@@ -1,5 +1,11 @@
 """Control: everything a person, the admin, a command or the API may do to jobs. The only way in for all surfaces."""
 
+from scheduler.engine.control.activity import (
+    aschedule_user_task,
+    get_queue_depths,
+    schedule_user_task,
+    waiting_users,
+)
 from scheduler.engine.control.definition import (
     ScheduleLike,
     add_job,
@@ -15,6 +21,7 @@ from scheduler.engine.control.definition import (
     update_job,
     write_definition,
 )
+from scheduler.engine.control.forusers import has_users, names_no_user
 from scheduler.engine.control.history import clear_history
 from scheduler.engine.control.pause import (
     pause_all,
@@ -30,6 +37,7 @@ from scheduler.engine.control.runs import backfill, cancel_run, run_now
 __all__ = [
     "ScheduleLike",
     "add_job",
+    "aschedule_user_task",
     "ask_to_enable",
     "backfill",
     "cancel_run",
@@ -38,9 +46,12 @@ __all__ = [
     "code_owns",
     "follow_code",
     "get_job",
+    "get_queue_depths",
+    "has_users",
     "insert_job",
     "kept_still",
     "list_jobs",
+    "names_no_user",
     "pause_all",
     "pause_group",
     "pause_job",
@@ -50,6 +61,8 @@ __all__ = [
     "resume_group",
     "resume_job",
     "run_now",
+    "schedule_user_task",
     "update_job",
+    "waiting_users",
     "write_definition",
 ]

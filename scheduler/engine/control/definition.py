@@ -18,14 +18,16 @@ from scheduler.arguments import (
     is_name,
 )
 from scheduler.engine.base import Engine
+from scheduler.engine.control.forusers import refuse_for_users, refuse_without_users
 from scheduler.engine.dbtime import shared_now
 from scheduler.engine.dependencies import replan_dependents
 from scheduler.engine.sync import CODE_COLUMNS, differences_from_code
-from scheduler.engine.write import is_refusal, locked, rewrite, write_transaction
+from scheduler.engine.write import is_refusal, rewrite, write_transaction
 from scheduler.exceptions import InvalidOption, Refused, UnknownJob
 from scheduler.models import Job
 from scheduler.models.fields import Unreadable
 from scheduler.models.job import PLANNING_COLUMNS
+from scheduler.models.primary import locked
 from scheduler.policy.base import differences
 from scheduler.policy.codec import from_options
 from scheduler.registry import Task, checked_interval, did_you_mean, registry
@@ -108,6 +110,7 @@ def follow_code(name: str) -> Job:
 def insert_job(columns: Columns) -> Job:
     """Store a new job of checked columns, with no question to a gate; see `add_job`."""
     job = Job(**columns, created_at=shared_now(Engine().using))
+    refuse_for_users(job, columns)
     try:
         with _storing(job.name), write_transaction(Engine().using):
             job.save(force_insert=True)
@@ -167,10 +170,12 @@ def code_owns(job: Job) -> bool:
 
 
 def checked_schedule(schedule: ScheduleLike, *, of: str = "") -> Schedule:
-    """Return the schedule; refused when it is shorter than SCHEDULER_MIN_INTERVAL, or `of` would wait for itself."""
+    """Return the schedule; refused when it is shorter than SCHEDULER_MIN_INTERVAL, when the job `of` would wait for
+    itself, or when that is to follow what users do and its code does not expect it."""
     parsed = checked_interval(parse(schedule))
     if of:
         refuse_cycle(of, parsed, _parents_of)
+        refuse_without_users(of, parsed)
     return parsed
 
 
@@ -196,6 +201,7 @@ def _write(name: str, columns_of: Callable[[Job], Columns], asked: Task | None) 
 
     def checked(job: Job) -> Columns:
         columns = columns_of(job)
+        refuse_for_users(job, columns)
         task = _task_to_ask(job, columns)
         if task is not None and task is not asked:
             text = f"{name!r} was changed meanwhile, and the gate of {task.name!r} has not been asked; try again."

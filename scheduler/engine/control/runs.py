@@ -12,16 +12,18 @@ from scheduler.arguments import checked_flag, checked_instant, checked_kwargs, c
 from scheduler.engine.base import Engine
 from scheduler.engine.bulk import insert_runs
 from scheduler.engine.control.definition import ask_gate, get_job
+from scheduler.engine.control.forusers import refuse_without_ids
 from scheduler.engine.dbtime import shared_now
 from scheduler.engine.finish import end_cancelled, promote_backfill
 from scheduler.engine.kept import complete_since
 from scheduler.engine.moments import shifted
-from scheduler.engine.plan import schedule_of
-from scheduler.engine.write import locked, write_transaction
+from scheduler.engine.plan import policy_of, schedule_of
+from scheduler.engine.write import write_transaction
 from scheduler.exceptions import InvalidOption, InvalidSchedule, Refused, UnknownRun
 from scheduler.models import Job, RunLog, Status, Trigger
 from scheduler.models.fields import Unreadable
 from scheduler.models.job import announce
+from scheduler.models.primary import locked
 from scheduler.policy.misfire import RESOLUTION
 from scheduler.policy.overlap import is_free
 from scheduler.registry import Task, registry
@@ -35,13 +37,16 @@ RAN = (Status.SUCCEEDED, *FAILURES, Status.CANCELLED)
 def run_now(name: str, *, kwargs: Mapping[str, Any] | None = None, actor: str = "") -> RunLog:
     """Promise a run of the job at once, beside its cadence; returns its row, still pending.
 
-    Raises Refused with code `busy`, `gate_closed`, `not_registered`, `orphaned` or `invalid`.
+    Raises Refused with code `busy`, `gate_closed`, `not_registered`, `orphaned` or `invalid`; InvalidOption when the
+    job's runs are for users, and the keyword arguments name none.
     """
     engine = Engine()
     job = get_job(name)
     own = None if kwargs is None else checked_kwargs(kwargs)
     checked_text("actor", actor)
-    ask_gate(_runnable_task(job))
+    task = _runnable_task(job)
+    refuse_without_ids(job, own)
+    ask_gate(task)
     with write_transaction(engine.using):
         job = locked(Job.objects.using(engine.using).filter(pk=job.pk)).get()
         _refuse_when_busy(job)
@@ -194,7 +199,8 @@ def _runnable_task(job: Job) -> Task:
 
 def _refuse_when_busy(job: Job) -> None:
     asked_already = job.runs.waiting().filter(trigger=Trigger.MANUAL)
-    if is_free(job.policy.overlap, job.active_runs, job.policy.max_concurrent) and not asked_already.exists():
+    policy = policy_of(job)
+    if is_free(policy.overlap, job.active_runs, policy.max_concurrent) and not asked_already.exists():
         return
     run = job.runs.living().order_by("due_at").first() or asked_already.first()
     since = f" since {run.started_at:%H:%M:%S} UTC" if run and run.started_at else ""

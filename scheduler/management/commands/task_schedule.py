@@ -1,11 +1,12 @@
 """Show when jobs run next and how they stand."""
 
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from scheduler.engine.base import Engine
-from scheduler.engine.control import get_job, list_jobs
+from scheduler.engine.control import get_job, list_jobs, waiting_users
 from scheduler.engine.dbtime import shared_now
 from scheduler.engine.explain import explain_slot, parse_moment
 from scheduler.engine.held import held_by, pause_words, paused_groups, state_of
@@ -51,18 +52,20 @@ class Command(SchedulerCommand):
         if count is not None:
             self._next([job for job, held in jobs if not held], count, now, options["json"])
         elif options["json"]:
-            self.print_json([_data(job, held) for job, held in jobs])
+            waiting = waiting_users(found)
+            self.print_json([_data(job, held) | _users(job, waiting) for job, held in jobs])
         else:
             self._jobs(jobs, now)
 
     def _jobs(self, jobs: list[tuple[Job, Group | None]], now: datetime) -> None:
+        waiting = waiting_users([job for job, _ in jobs])
         rows = [
             (
                 job.name,
                 state_of(job, held).label,
                 job.schedule,
                 moment(_next_start(job, held)),
-                relative(_next_start(job, held), now),
+                _who_waits(job, waiting) or relative(_next_start(job, held), now),
                 f"{job.last_status} {relative(job.last_finished_at, now)}" if job.last_status else "never ran",
                 pause_words(held) if held else job.problem,
             )
@@ -127,6 +130,18 @@ def _next_start(job: Job, held: Group | None) -> datetime | None:
         end: datetime | None = held.paused_until
         return end
     return job.next_slot if job.next_start_at in (None, UNPLANNED) else job.next_start_at
+
+
+def _who_waits(job: Job, waiting: Mapping[str, int | None]) -> str:
+    """Return how many users wait for a run; empty for a job that does not follow what they do."""
+    if job.name not in waiting:
+        return ""
+    count = waiting[job.name]
+    return "users: not known" if count is None else f"users who wait: {count}"
+
+
+def _users(job: Job, waiting: Mapping[str, int | None]) -> dict[str, Any]:
+    return {"waiting_users": waiting[job.name]} if job.name in waiting else {}
 
 
 def _upcoming(job: Job, count: int, now: datetime) -> list[tuple[datetime, str]]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from django.conf import settings
 
 import scheduler
-from scheduler import register
+from scheduler import OnActivity, register
 from scheduler.context import Postpone
 
 FOR_EVER = threading.Event()
@@ -25,6 +25,11 @@ FOR_EVER = threading.Event()
 @register("add")
 def add(a, b):
     return a + b
+
+
+@register("visit", schedule=OnActivity(60))
+def visit(user_id, device_id, agent_id):
+    return user_id == "welcome"
 
 
 @register("fail")

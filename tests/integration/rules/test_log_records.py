@@ -5,6 +5,7 @@ import logging
 import pytest
 from django.db import DataError
 
+from scheduler import schedule_user_task
 from scheduler.engine import rescue
 from scheduler.engine.control import pause_job, reset_job, resume_job
 from scheduler.models import Instance, Job, RunLog
@@ -16,7 +17,7 @@ from tests.integration.locks.host import Host
 
 pytestmark = pytest.mark.django_db
 
-OF_A_JOB = {"job_recovered", "job_paused", "job_resumed"}
+OF_A_JOB = {"job_recovered", "job_paused", "job_resumed", "activity_refused"}
 """All others are about a run, too."""
 ELSEWHERE = {"transaction_left_open", "job_refused"}
 """They need a connection outside the transaction of a test, or a definition no database takes."""
@@ -56,6 +57,7 @@ def hold_and_get_stuck(process):
 
 def miss(process):
     make_job("missing", misfire="skip", grace=60, planned_at=process.clock.now())
+    schedule_user_task("missing", 7)
     process.dispatch(process.clock.now() + (at(600) - at(0)))
     process.until_idle()
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 
 from scheduler.exceptions import InvalidSchedule
-from scheduler.schedules import AfterJobs, Cron, DailyAt, Every, Manual, Monthly, Once, Weekly
+from scheduler.schedules import AfterJobs, Cron, DailyAt, Every, Manual, Monthly, OnActivity, Once, Weekly
 
 ZONES = (
     "UTC",
@@ -119,4 +119,9 @@ onces = st.builds(Once, instants)
 unplanned = st.just(Manual()) | st.lists(
     st.from_regex(r"[a-z_]{1,8}", fullmatch=True), min_size=1, max_size=3, unique=True
 ).map(lambda names: AfterJobs(*names))
+lengths = st.timedeltas(timedelta(milliseconds=1), timedelta(days=400))
+on_activity = st.builds(
+    OnActivity, lengths, timeout=lengths, task_ttl=lengths, max_retries=st.integers(1, 99), dimensions=st.integers(1, 3)
+)
+unplanned |= on_activity
 schedules = walls | everies | onces | unplanned

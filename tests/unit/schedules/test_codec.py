@@ -14,6 +14,7 @@ from scheduler.schedules import (
     Every,
     Manual,
     Monthly,
+    OnActivity,
     Once,
     Weekly,
     from_dict,
@@ -61,6 +62,19 @@ FORMS = [
         {"type": "after_jobs", "jobs": ["extract", "load"], "on": "success"},
     ),
     (Manual(), "manual", {"type": "manual"}),
+    (OnActivity("45m"), "on activity after 45m", {"type": "on_activity", "interval": 2700}),
+    (
+        OnActivity(1800, timeout=1.5, task_ttl="1d", max_retries=5, dimensions=1),
+        "on activity after 30m timeout 1.5s ttl 1d retries 5 dimensions 1",
+        {
+            "type": "on_activity",
+            "interval": 1800,
+            "timeout": 1.5,
+            "task_ttl": 86400,
+            "max_retries": 5,
+            "dimensions": 1,
+        },
+    ),
 ]
 
 
@@ -94,6 +108,7 @@ def test_text_and_data_go_both_ways(schedule, text, data):
         ("after extract", AfterJobs("extract")),
         ("after sync on call on finish", AfterJobs("sync on call", on="finish")),
         ("  manual ", Manual()),
+        ("On Activity after 30 minutes retries 3", OnActivity(1800)),
     ],
 )
 def test_people_may_write_it_a_little_differently(value, schedule):
@@ -104,6 +119,11 @@ def test_people_may_write_it_a_little_differently(value, schedule):
     ("value", "field"),
     [
         ("", "schedule"),
+        ("on activity", "schedule"),
+        ("on activity after 0s", "interval"),
+        ("on activity after 1h timeout never", "timeout"),
+        ("on activity after 1h retries 0", "max_retries"),
+        ("on activity after 1h dimensions 4", "dimensions"),
         ("daily", "schedule"),
         ("daily at noon", "schedule"),
         ("daily at 25:00", "hour"),

@@ -12,13 +12,14 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.faults.evidence import JobRow, Row, Sample, instant
+from tests.faults.evidence import Entry, JobRow, Row, Sample, instant
 from tests.faults.servers import Server
 from tests.faults.timing import mono, pause, wall
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Path(__file__).resolve().parent / "project"
 TABLES = ("scheduler_runlog", "scheduler_job", "scheduler_instance", "scheduler_group", "scheduler_environment")
+TABLES += ("scheduler_activity",)
 LOCKED = ("scheduler_job", "scheduler_runlog")
 RUNS = """SELECT r.id, j.name AS job, r.scheduled_for AS slot, r.attempt, r.trigger AS trigger_, r.status, r.token,
  r.instance_id AS instance, r.due_at, r.started_at, r.finished_at, r.coalesced, r.coalesced_from, r.reason, r.note
@@ -26,6 +27,7 @@ RUNS = """SELECT r.id, j.name AS job, r.scheduled_for AS slot, r.attempt, r.trig
 JOBS = """SELECT name, anchor_at, next_run_at, next_start_at, token, active_runs, successes, failures, timeouts, losses,
  cancellations, skips, misses, state, orphaned_at, problem, broken_at, consecutive_failures
  FROM scheduler_job ORDER BY name"""
+ENTRIES = "SELECT user_key, state, slot, events, taken_events FROM scheduler_activity"
 BEATS = "SELECT id, heartbeat_at FROM scheduler_instance"
 NEWEST_SLOT = """SELECT max(r.scheduled_for) AS slot FROM scheduler_runlog r JOIN scheduler_job j ON j.id = r.job_id
  WHERE j.name = %s AND r.attempt = 1"""
@@ -138,18 +140,18 @@ class Database:
 
     def sample(self) -> Sample:
         """Read jobs, ledger and instances as they were at one moment."""
-        jobs, runs, beats = self._retried(self._snapshot)
+        jobs, runs, beats, entries = self._retried(self._snapshot)
         instances = {_hex(one["id"]): _seconds(one["heartbeat_at"]) for one in beats}
         return Sample(
             mono=mono(), wall=wall(), rows=[_row(run) for run in runs], jobs=[_job(job) for job in jobs],
-            instances=instances,
+            instances=instances, entries=[Entry(**_read(entry)) for entry in entries],
         )  # fmt: skip
 
     def _snapshot(self) -> list[Rows]:
         with closing(self.connect()) as connection:
             cursor = connection.cursor()
             cursor.execute(self.snapshot)
-            return [_fetched(cursor, question) for question in (JOBS, RUNS, BEATS)]
+            return [_fetched(cursor, question) for question in (JOBS, RUNS, BEATS, ENTRIES)]
 
 
 class Sqlite(Database):

@@ -26,6 +26,9 @@ class Line:
     token: int = 0
     seen: float = 0.0
     point: str = ""
+    user: str = ""
+    began: float = 0.0
+    """When somebody began to tell what this user did, on the monotonic clock."""
 
     @property
     def key(self) -> tuple[str, datetime | None, int]:
@@ -86,6 +89,17 @@ class JobRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What is kept of one user."""
+
+    user_key: str
+    state: str
+    slot: datetime | None
+    events: int
+    taken_events: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
     """Nothing of a job may start from `since` until `until` on the monotonic clock, unless it was claimed before."""
 
@@ -126,6 +140,7 @@ class Sample:
     jobs: list[JobRow]
     instances: dict[str, float]
     """Heartbeats in seconds since 1970, by instance."""
+    entries: list[Entry] = field(default_factory=list)
 
     def job(self, name: str) -> JobRow:
         return next(job for job in self.jobs if job.name == name)

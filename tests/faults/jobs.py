@@ -5,6 +5,11 @@ from typing import Any
 
 GROUP = "serial"
 GROUP_LIMIT = 1
+VISITORS = ("anna", "ben:b", "slow", "fails")
+"""Users: of “slow” more happens while its run goes on, and every second run of “fails” fails."""
+GUEST = "guest-"
+"""Users who come once: what they do later, they do while a run of theirs goes on, or not at all."""
+VISITORS_AT_ONCE = 5
 WORKERS = 6
 """Workers of each process: so many runs in threads at once."""
 MOST_LOST = 3
@@ -26,6 +31,8 @@ class Spec:
     from_completion: bool = False
     cron: str = ""
     """Written so that it is due every `interval` seconds of the clock."""
+    visitors: bool = False
+    """Whether it runs for users who did something."""
     nightly: tuple[int, int, str] | None = None
     """Hour, minute and time zone of a job that is due once a day."""
     jitter: float = 0.0
@@ -76,6 +83,8 @@ STEADY = (
     Spec(name="nightly", nightly=(2, 30, "Europe/Berlin"), probe=False),
     Spec(name="catches-up", interval=1, options={"grace": 2}),
     Spec(name="backs-off", interval=1, body="fails", options={"backoff": [2, 3]}),
+    Spec(name="guests", interval=1, body="tells", probe=False),
+    Spec(name="visitors", body="visits", most=VISITORS_AT_ONCE, visitors=True, probe=False),
     Spec(name="breaks", interval=1, body="fails", probe=False, options={"breaker_threshold": 3}),
 )
 IN_A_PROCESS = Spec(name="apart", interval=6, seconds=0.3, probe=False, options={"executor": "process"})

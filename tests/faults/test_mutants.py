@@ -17,6 +17,7 @@ MUTANTS = [
     ("farewell", "sqlite", ["rolling"], {"I7", "I18"}),
     ("unique", "sqlite", ["old-plan"], {"I1"}),
     ("first-pass", "sqlite", ["autumn"], {"I21"}),
+    ("news", "sqlite", ["kill"], {"I20"}),
     ("coalescing", "sqlite", ["lock"], {"I10"}),
 ]
 

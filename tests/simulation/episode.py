@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from django.db import transaction
 
 from scheduler.models import Job, RunLog, Status
-from tests.simulation import final
+from tests.simulation import final, users
 from tests.simulation.draw import draw_mood
 from tests.simulation.faults import FAULTS
 from tests.simulation.node import Node
@@ -18,7 +18,7 @@ from tests.simulation.world import World
 STEPS = 80
 MOST_ROUNDS = 80
 LAST_STEPS_SHOWN = 60
-ALL = ROUTINE | ACTS | FAULTS
+ALL = ROUTINE | ACTS | FAULTS | users.ACTS
 
 
 @dataclass
@@ -50,7 +50,7 @@ def play(seed: int | str, steps: int = STEPS, **often: float) -> Episode:
 
 
 def _live(world: World, episode: Episode, steps: int, often: dict[str, float]) -> None:
-    weights = draw_mood(world.rng) | often
+    weights = draw_mood(world.rng) | (users.OFTEN if world.users.are_there else {}) | often
     for _ in range(world.rng.choice((2, 3, 4))):
         world.observe(add(world))
     for _ in range(world.rng.choice((1, 2, 3))):
@@ -100,6 +100,7 @@ def _round(world: World) -> None:
         while world.dispatch(node):
             pass
         _work_off(world, node)
+    users.drain_at_rest(world)
 
 
 def _work_off(world: World, node: Node) -> None:

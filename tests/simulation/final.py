@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.models import Job, Status
 from tests.simulation.rows import JobRow, RunRow, Violation, read_pauses, read_runs
+from tests.simulation.users import everybody_had_a_run
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -34,6 +35,7 @@ def judge(world: "World") -> None:
     _journal_agrees(world)
     _everything_due_is_decided(world, world.clock.now())
     _no_success_is_left_without_its_dependents(world)
+    everybody_had_a_run(world)
 
 
 def _nothing_lives(world: "World") -> None:

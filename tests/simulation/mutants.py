@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-from scheduler.engine import claim, decide, finish, limits, plan, rescue, settle
+from scheduler.activity import entry
+from scheduler.engine import activity, claim, decide, finish, limits, plan, rescue, settle
 from scheduler.engine.outcome import Settled
 from scheduler.models import Instance, Job, RunLog
 from scheduler.policy import misfire
@@ -162,6 +163,16 @@ def no_waking_of_dependents() -> AbstractContextManager[Any]:
     return mock.patch.object(finish, "wake_dependents", return_value=0)
 
 
+def no_news() -> AbstractContextManager[Any]:
+    """What a user does while its run goes on is taken for known to it."""
+    return mock.patch.object(entry.Entry, "has_news", property(lambda self: False))
+
+
+def no_end_of_entries() -> AbstractContextManager[Any]:
+    """The end of a run frees no entry."""
+    return mock.patch.object(activity, "_free_ended")
+
+
 MUTANTS: dict[Mutant, dict[str, float]] = {
     no_unique_slots: {"clock_back": 5, "dispatch": 60, "pass_time": 40},
     no_token_check: {},
@@ -180,5 +191,7 @@ MUTANTS: dict[Mutant, dict[str, float]] = {
     no_giving_back: {"stop": 5, "boot": 8},
     no_adoption: {"claim_in_doubt": 5},
     no_waking_of_dependents: {"add": 4},
+    no_news: {"tell": 25, "drain": 25},
+    no_end_of_entries: {"tell": 25, "drain": 25},
 }
 """Every mutant, and what has to happen more often than usual for it to matter soon."""

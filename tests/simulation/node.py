@@ -171,6 +171,7 @@ class Node:
             return
         self.living[claimed.run.pk] = Living(claimed, started_at)
         self._note("began", claimed)
+        self.world.users.note_start(claimed)
 
     def end(self, pk: int, status: str, **more: Any) -> None:
         """A handler returns or raises."""

@@ -14,6 +14,7 @@ from scheduler.models.job import JobQuerySet
 from scheduler.policy.codec import from_options
 from tests.simulation.draw import GROUPS, draw_job, draw_options, draw_times
 from tests.simulation.spec import Spec
+from tests.simulation.users import RULES
 from tests.simulation.world import TASK, World
 
 MOST_JOBS = 6
@@ -52,14 +53,15 @@ def edit_by_api(world: World) -> str:
     if (job := _any_job(world)) is None:
         return ""
     new = _new_times(world, job.name)
-    control.update_job(job.name, schedule=new.schedule())
+    control.update_job(job.name, schedule=RULES if new.users else new.schedule())
     world.specs[job.name].copy_schedule(new)
     return f"update {new}"
 
 
 def _new_times(world: World, name: str) -> Spec:
-    """Return a spec with other times; a dependent job keeps its parents, so that its edit is no change."""
-    return world.specs[name] if world.specs[name].parents else draw_times(world.rng, name, world.clock.now())
+    """Return a spec with other times; of a job that waits for others, or for users, an edit is no change."""
+    spec = world.specs[name]
+    return spec if spec.parents or spec.users else draw_times(world.rng, name, world.clock.now())
 
 
 def edit_policy(world: World) -> str:
@@ -112,7 +114,10 @@ def enable(world: World) -> str:
 
 
 def run_by_hand(world: World) -> str:
-    return _to_some_job(world, "run", control.run_now)
+    def run(name: str) -> None:
+        control.run_now(name, kwargs={"user_id": "somebody"} if world.specs[name].users else None)
+
+    return _to_some_job(world, "run", run)
 
 
 def fill_back(world: World) -> str:

@@ -63,6 +63,7 @@ class RunRow(NamedTuple):
     coalesced_from: datetime | None
     totals: str | None
     reason: str
+    actor: str
 
     @property
     def is_living(self) -> bool:

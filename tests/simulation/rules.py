@@ -1,4 +1,4 @@
-"""Rules: what every single step must respect. The invariants are those of the design but I20, which has no code yet."""
+"""Rules: what every single step must respect. The invariants are those of the design."""
 
 from collections import Counter
 from datetime import timedelta
@@ -11,6 +11,7 @@ from tests.simulation.draw import GROUPS
 from tests.simulation.grid import Grid
 from tests.simulation.rows import STOPPED, JobRow, RunRow, Violation, read_instances, read_pauses
 from tests.simulation.slots import Timeline
+from tests.simulation.users import no_activity_is_lost
 
 if TYPE_CHECKING:
     from tests.simulation.watcher import Change, Event, Watcher
@@ -324,4 +325,5 @@ RULES = (
     only_the_dead_are_rescued,
     a_stop_gives_back_what_did_not_start,
     nothing_is_set_aside,
+    no_activity_is_lost,
 )

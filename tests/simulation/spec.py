@@ -4,8 +4,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from scheduler.conf import conf
 from scheduler.schedules import AfterJobs, DailyAt, Every, Manual, Schedule
 from tests.simulation.grid import Grid
+
+VISITORS = "visitors"
+"""The job whose runs follow what users do."""
 
 
 @dataclass
@@ -19,6 +23,8 @@ class Spec:
     parents: tuple[str, ...] = ()
     on: str = "success"
     """Which ends of its parents count: `success` or `finish`."""
+    users: bool = False
+    """Whether its runs follow what users do."""
     from_completion: bool = False
     jitter: int = 0
     options: dict[str, Any] = field(default_factory=dict)
@@ -55,6 +61,8 @@ class Spec:
     @property
     def most_at_once(self) -> int:
         """How many runs may live at once."""
+        if self.users:
+            return conf.MAX_CONCURRENT
         return self.options.get("max_concurrent", 1) if self.options.get("overlap") == "allow" else 1
 
     def copy_schedule(self, other: "Spec") -> None:

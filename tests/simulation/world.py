@@ -18,6 +18,7 @@ from tests.simulation.draw import GROUPS, draw_job
 from tests.simulation.journal import Journal
 from tests.simulation.node import Node
 from tests.simulation.spec import Spec
+from tests.simulation.users import Users, define
 from tests.simulation.watcher import Event, Watcher
 
 TASK = "simulated"
@@ -40,6 +41,7 @@ class World:
         self.unheard = False
         self.trace: list[str] = []
         self.watcher = Watcher(self)
+        self.users = Users(seed)
         self._booted = 0
 
     @contextmanager
@@ -51,6 +53,7 @@ class World:
                 register(TASK)(lambda: None)
                 self.specs[TASK] = Spec(TASK, by_code=True)
                 self._define_jobs_in_code()
+                define(self)
                 yield self
             finally:
                 for name in set(registry.names()) - set(known):

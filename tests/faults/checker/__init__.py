@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from tests.faults.evidence import Evidence
 
-from . import attempts, causes, counters, dependents, holding, overlap, plans, slots, stops, testimony, tokens
+from . import activity, attempts, causes, counters, dependents, holding, overlap, plans, slots, stops, testimony, tokens
 from .base import Violation
 
 Rule = Callable[[Evidence], Iterable[Violation]]
@@ -12,6 +12,7 @@ Rule = Callable[[Evidence], Iterable[Violation]]
 RULES: tuple[Rule, ...] = (
     slots.unique_rows,
     overlap.at_most_so_many,
+    overlap.one_run_of_a_user,
     slots.every_slot_decided,
     slots.crowd_runs_once,
     testimony.not_early,
@@ -35,6 +36,8 @@ RULES: tuple[Rule, ...] = (
     overlap.pool_limit,
     dependents.after_parents,
     dependents.every_success_is_followed,
+    activity.no_event_is_lost,
+    activity.no_event_waits_for_ever,
     holding.runs_again,
     holding.clean_stop,
     testimony.agrees,

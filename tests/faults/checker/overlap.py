@@ -27,6 +27,17 @@ def at_most_so_many(evidence: Evidence) -> Iterator[Violation]:
             yield Violation("I2", f"{job}: {text}")
 
 
+def one_run_of_a_user(evidence: Evidence) -> Iterator[Violation]:
+    """I2: never two runs of one user at once."""
+    by_user: dict[str, list[tuple[float, float, Line]]] = defaultdict(list)
+    for span in _spans(evidence):
+        if span[2].user:
+            by_user[span[2].user].append(span)
+    for user, spans in sorted(by_user.items()):
+        for text in _too_many(spans, 1):
+            yield Violation("I2", f"user {user}: {text}")
+
+
 def group_limit(evidence: Evidence) -> Iterator[Violation]:
     """I15: never more runs of a group at once than its limit."""
     members = {name for name, spec in evidence.specs.items() if spec.group == GROUP}
@@ -40,7 +51,7 @@ def pool_limit(evidence: Evidence) -> Iterator[Violation]:
     by_runner: dict[int, list[tuple[float, float, Line]]] = defaultdict(list)
     for span in _spans(evidence):
         spec = evidence.specs.get(span[2].job)
-        if spec is None or spec.body != "async":
+        if spec is None or not (spec.body == "async" or spec.visitors):
             by_runner[span[2].runner].append(span)
     for runner, spans in sorted(by_runner.items()):
         for text in _too_many(spans, WORKERS):

@@ -27,7 +27,7 @@ def tell_when_broken(job: Any, run: Any, **_: Any) -> None:
     append("broken", job=job.name, token=run.token)
 
 
-def note(event: str) -> None:
+def note(event: str, **values: Any) -> None:
     """Write one line about the current run."""
     run = current_run()
     assert run is not None, "tasks of this project run in a run"
@@ -38,4 +38,5 @@ def note(event: str) -> None:
         attempt=run.attempt,
         token=run.fencing_token,
         seen=wall() + faketime.offset(),
+        **values,
     )

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import UniqueConstraint
 
+from scheduler.activity import entry
 from scheduler.engine import claim, finish, rescue
 from scheduler.engine.outcome import Settled
 from scheduler.models import Instance
@@ -81,6 +82,11 @@ def _no_coalescing() -> None:
     misfire.latest_slot = lambda schedule, slot, now: slot
 
 
+def _no_news() -> None:
+    """What a user does while its run goes on is taken for known to it."""
+    entry.Entry.has_news = property(lambda self: False)  # type: ignore[assignment]
+
+
 def _unconditional(module: Any, *dropped: str) -> None:
     real: Callable[..., None] = module.update_rows
 
@@ -102,4 +108,5 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "unique": _no_unique_slots,
     "first-pass": _no_first_pass_rule,
     "coalescing": _no_coalescing,
+    "news": _no_news,
 }

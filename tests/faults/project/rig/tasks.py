@@ -4,18 +4,32 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from threading import Event
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.db import connections
 
-from scheduler import AfterJobs, Cron, DailyAt, Every, Manual, Once, current_run, register
+from scheduler import (
+    AfterJobs,
+    Cron,
+    DailyAt,
+    Every,
+    Manual,
+    OnActivity,
+    Once,
+    current_run,
+    register,
+    schedule_user_task,
+)
 from scheduler.models import Group
 from tests.faults import jobs
+from tests.faults.timing import mono, wall
 
 from . import poison
-from .journal import note
+from .journal import append, note
 
 
 class Broken(Exception):
@@ -108,7 +122,48 @@ def queries(seconds: float) -> Callable[[], Any]:
     return task
 
 
-BODIES = {
+def visits(_: float) -> Callable[..., Any]:
+    """Runs for a user."""
+
+    async def task(user_id: str, device_id: None, agent_id: None) -> bool:
+        note("start", user=user_id)
+        run = current_run()
+        assert run is not None
+        odd = run.scheduled_for.microsecond % 2 == 1
+        if user_id.startswith(jobs.GUEST) and odd:
+            await sync_to_async(tell)(user_id)
+        await asyncio.sleep(1.5 if user_id == "slow" else 0.1)
+        failed = user_id == "fails" and odd
+        note("fail" if failed else "end", user=user_id)
+        return not failed
+
+    return task
+
+
+def tells(_: float) -> Callable[[], Any]:
+    """Tells what users do, as views would."""
+
+    def task() -> None:
+        note("start")
+        second = int(wall())
+        for user in (jobs.VISITORS[second % len(jobs.VISITORS)], "slow", f"{jobs.GUEST}{second}"):
+            tell(user)
+        note("end")
+
+    return task
+
+
+def tell(user: str) -> None:
+    """Tell that a user did something, and write down when that is certain to be noted."""
+    began = mono()
+    with suppress(Exception):  # a database that is away: a view would show its error
+        schedule_user_task("visitors", user)
+        append("told", user=user, began=began)
+
+
+BODIES: dict[str, Callable[[float], Callable[..., Any]]] = {
+    "visits": visits,
+    "tells": tells,
     "queries": queries,
     "plain": plain,
     "async": asynchronous,
@@ -120,6 +175,8 @@ BODIES = {
 
 
 def schedule_of(spec: jobs.Spec) -> Any:
+    if spec.visitors:
+        return OnActivity(1, timeout=10, task_ttl="1d", max_retries=1000, dimensions=1)
     if spec.parents:
         return AfterJobs(*spec.parents)
     if spec.cron:
@@ -136,7 +193,7 @@ def load(order: dict[str, Any]) -> None:
     specs = [*jobs.STEADY, *([jobs.IN_A_PROCESS] if order.get("apart") else [])]
     for spec in specs if order.get("steady", True) else []:
         if spec.name not in order.get("without", ()):
-            options = {**jobs.FOR_EVER, **spec.options}
+            options = {} if spec.visitors else {**jobs.FOR_EVER, **spec.options}
             register(spec.name, schedule=schedule_of(spec), group=spec.group, **options)(
                 BODIES[spec.body](spec.seconds)
             )

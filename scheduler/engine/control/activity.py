@@ -70,7 +70,7 @@ def users_to_note(name: str) -> Users | None:
     engine = Engine()
     jobs = Job.objects.using(engine.using)
     job = jobs.filter(name=name).first() if is_name(name) else None
-    if job is None and is_name(name) and name in registry:  # no scheduler has started yet, and nothing must be lost until then
+    if job is None and is_name(name) and name in registry:  # nothing must be lost before a scheduler has ever started
         ensure_job(engine, name, shared_now(engine.using))
         job = jobs.filter(name=name).first()
     users = None if job is None else users_of(chosen_store(engine.using), job)

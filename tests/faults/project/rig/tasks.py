@@ -176,7 +176,7 @@ BODIES: dict[str, Callable[[float], Callable[..., Any]]] = {
 
 def schedule_of(spec: jobs.Spec) -> Any:
     if spec.visitors:
-        return OnActivity(1, timeout=10, task_ttl="1d", max_retries=1000, dimensions=1)
+        return OnActivity(1, timeout=10, task_ttl="36000d", max_retries=1000, dimensions=1)
     if spec.parents:
         return AfterJobs(*spec.parents)
     if spec.cron:

@@ -18,7 +18,7 @@ from typing import Any
 from tests.benchmarks import bench_burst, bench_idle, bench_peers
 from tests.benchmarks.figures import Figure, table
 
-BENCHMARKS = ("burst", "latency", "scale", "idle", "import", "cron", "processes", "web", "admin", "peers")
+BENCHMARKS = ("burst", "latency", "scale", "idle", "import", "cron", "processes", "web", "admin", "activity", "peers")
 BY_NAME_ONLY = ("soak",)
 VARIANTS: dict[str, Sequence[tuple[str, ...]]] = {
     "burst": bench_burst.VARIANTS,

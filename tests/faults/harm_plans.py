@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -153,11 +154,16 @@ def old_plan(rig: Round, rng: Random) -> int:
 
 
 def crowd(rig: Round, rng: Random) -> int:
-    """Very many jobs are added that are due at one instant, and one process is killed in the middle of them."""
+    """Very many jobs are added that are due at one instant, and one process is killed in the middle of them.
+
+    A file has one writer at a time. The heartbeats of the others wait for whoever claims and writes so much, and their
+    time to live is short here. With a server nobody has that excuse.
+    """
     (added,) = control(rig, "crowd", [str(CROWD), str(CROWD_AFTER)])
     pause(added["at"] + 1 - wall())
     rng.choice(rig.runners).kill()
-    wait_for(lambda: _ended_of_crowd(rig) == CROWD, CROWD_SECONDS, every=0.5)
+    with nullcontext() if rig.database.port else rig.outage():
+        wait_for(lambda: _ended_of_crowd(rig) == CROWD, CROWD_SECONDS, every=0.5)
     return _ended_of_crowd(rig)
 
 

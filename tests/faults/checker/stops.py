@@ -24,11 +24,11 @@ def nothing_starts(evidence: Evidence) -> Iterator[Violation]:
 def paused_time_is_not_missed(evidence: Evidence) -> Iterator[Violation]:
     """I13: no run that was claimed after a pause stands for slots that passed while it lasted.
 
-    The slot of a dependent job is the end of its parent, which may have come meanwhile.
+    The slot of a dependent job is the end of its parent, which may have come meanwhile; users wait for the end.
     """
     for stop in evidence.stops if not evidence.clock_moved else ():
         spec = evidence.specs.get(stop.job)
-        for row in evidence.last.rows if spec and not spec.parents else ():
+        for row in evidence.last.rows if spec and not (spec.parents or spec.visitors) else ():
             oldest = on_monotonic(evidence, (row.coalesced_from or row.slot).timestamp())
             later = row.job == stop.job and row.attempt == 1 and row.token > stop.token >= 0
             if later and stop.since < oldest < stop.until - evidence.early:

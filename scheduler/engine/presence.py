@@ -54,7 +54,7 @@ def join(engine: Engine, process: Process, now: datetime, *, started_by: str) ->
 def renew(engine: Engine, now: datetime, *, ticked_at: datetime | None) -> bool:
     """Renew the heartbeat; False when this instance was declared dead meanwhile."""
     mine = Instance.objects.using(engine.using).filter(pk=engine.instance_id)
-    with own_turn(engine.using):
+    with own_turn(engine.using, before_others=True):
         return bool(mine.update(heartbeat_at=now, ticked_at=ticked_at))
 
 

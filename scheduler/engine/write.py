@@ -17,17 +17,19 @@ from scheduler.models.primary import locked
 V = TypeVar("V", bound=Callable[..., Any])
 
 _one_writer = threading.RLock()
+_next_writer = threading.RLock()
+"""Held by whoever has the turn, or is next: so the heartbeat, which needs none of it, is behind one writer at most."""
 LACKS_CHARACTERS = ((1366,), (3988,))
 """Codes of MySQL for a text that the character set of a column lacks."""
 TAKE_WRITE_LOCK = f"UPDATE {Instance._meta.db_table} SET pid = pid WHERE 0"
 
 
-def _renew_lock() -> None:
-    global _one_writer
-    _one_writer = threading.RLock()
+def _renew_locks() -> None:
+    global _one_writer, _next_writer
+    _one_writer, _next_writer = threading.RLock(), threading.RLock()
 
 
-os.register_at_fork(after_in_child=_renew_lock)
+os.register_at_fork(after_in_child=_renew_locks)
 
 
 @contextmanager
@@ -48,16 +50,24 @@ def write_transaction(using: str) -> Iterator[None]:
         yield
 
 
-def own_turn(using: str) -> AbstractContextManager[Any]:
+def own_turn(using: str, *, before_others: bool = False) -> AbstractContextManager[Any]:
     """Return what one statement that writes by itself waits for, and every transaction that writes on SQLite.
 
-    There the threads of a process take turns, because SQLite's own waiting sleeps and can starve one of them: a
-    heartbeat, beside a burst that is claimed and written. But not inside a transaction of somebody else's, who may hold
-    SQLite's lock already: whoever has the turn would wait for it, and we for the turn.
+    There the threads of a process take turns, because SQLite's own waiting sleeps and can starve one of them. A
+    heartbeat goes `before_others`: many may wait already, each for the writers of other processes, too. But no turns
+    are taken inside a transaction of somebody else's, who may hold SQLite's lock: whoever has the turn would wait for
+    it, and we for the turn.
     """
     connection = connections[using]
-    is_free = connection.features.has_select_for_update or connection.in_atomic_block
-    return nullcontext() if is_free else _one_writer
+    if connection.features.has_select_for_update or connection.in_atomic_block:
+        return nullcontext()
+    return _one_writer if before_others else _in_line()
+
+
+@contextmanager
+def _in_line() -> Iterator[None]:
+    with _next_writer, _one_writer:
+        yield
 
 
 def outside_transactions(view: V) -> V:

@@ -177,3 +177,43 @@ def test_what_a_thread_writes_beside_a_burst_waits_for_its_turn_and_not_for_sqli
     is_written = renew(engine, at(61), ticked_at=None) if what == "heartbeat" else save_progress(engine, run, "a", None)
     thread.join(20)
     assert (is_written, errors) == (True, [])
+
+
+def test_a_heartbeat_goes_before_all_that_wait_for_their_turn_I7():
+    make_job()
+    engine = make_engine()
+    order, has_it, go_on, errors = [], threading.Event(), threading.Event(), []
+
+    def first():
+        with write.write_transaction(FILE_ALIAS):
+            has_it.set()
+            assert go_on.wait(20)
+
+    def other():
+        with write.write_transaction(FILE_ALIAS):
+            order.append("another")
+
+    def guarded(act):
+        try:
+            act()
+        except Exception as error:
+            errors.append(error)
+        finally:
+            connections.close_all()
+
+    def beat():
+        assert renew(engine, at(61), ticked_at=None)
+        order.append("heartbeat")
+
+    threads = [threading.Thread(target=guarded, args=(act,)) for act in (first, other, other, other, beat)]
+    threads[0].start()
+    assert has_it.wait(20)
+    for thread in threads[1:]:
+        thread.start()
+        threading.Event().wait(0.1)  # they wait for their turn one after the other, the heartbeat last
+    go_on.set()
+    for thread in threads:
+        thread.join(20)
+
+    assert errors == []
+    assert order[0] == "heartbeat"

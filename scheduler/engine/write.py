@@ -16,17 +16,19 @@ from scheduler.models.primary import locked
 
 V = TypeVar("V", bound=Callable[..., Any])
 
-_one_writer = threading.RLock()
-_next_writer = threading.RLock()
-"""Held by whoever has the turn, or is next: so the heartbeat, which needs none of it, is behind one writer at most."""
+_one_writer, _next_writer = threading.RLock(), threading.RLock()
+_heartbeat = threading.Lock()
+"""Held by a heartbeat from when it wants to be written: whoever is the next writer lets it go first."""
+LONGEST_HEARTBEAT = 5.0
+"""Seconds that the next writer waits for it; no longer, whatever holds it up."""
 LACKS_CHARACTERS = ((1366,), (3988,))
 """Codes of MySQL for a text that the character set of a column lacks."""
 TAKE_WRITE_LOCK = f"UPDATE {Instance._meta.db_table} SET pid = pid WHERE 0"
 
 
 def _renew_locks() -> None:
-    global _one_writer, _next_writer
-    _one_writer, _next_writer = threading.RLock(), threading.RLock()
+    global _one_writer, _next_writer, _heartbeat
+    _one_writer, _next_writer, _heartbeat = threading.RLock(), threading.RLock(), threading.Lock()
 
 
 os.register_at_fork(after_in_child=_renew_locks)
@@ -61,13 +63,22 @@ def own_turn(using: str, *, before_others: bool = False) -> AbstractContextManag
     connection = connections[using]
     if connection.features.has_select_for_update or connection.in_atomic_block:
         return nullcontext()
-    return _one_writer if before_others else _in_line()
+    return _before_others() if before_others else _in_line()
+
+
+@contextmanager
+def _before_others() -> Iterator[None]:
+    with _heartbeat, _one_writer:
+        yield
 
 
 @contextmanager
 def _in_line() -> Iterator[None]:
-    with _next_writer, _one_writer:
-        yield
+    with _next_writer:
+        if _heartbeat.acquire(timeout=LONGEST_HEARTBEAT):
+            _heartbeat.release()
+        with _one_writer:
+            yield
 
 
 def outside_transactions(view: V) -> V:

@@ -4,16 +4,11 @@ What is over leaves the last execution and the failures behind, which expire by 
 (`maxmemory-policy noeviction`): an entry that it drops is lost.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from secrets import randbits
 from typing import Any
-
-from redis import Redis, RedisError
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from scheduler.activity.base import ActivityStoreUnavailable
 from scheduler.activity.entry import Entry
@@ -31,9 +26,7 @@ from scheduler.activity.redis_layout import (
 )
 from scheduler.models import Job
 from scheduler.models.activity import EntryState
-
-SECONDS_TO_ANSWER = 2.0
-"""A Redis that needs longer counts as away. `socket_timeout` and `socket_connect_timeout` in the URL change it."""
+from scheduler.redis_client import asking, client_of
 
 SWAP = """
 local task, queue, running, last_execution = unpack(KEYS)
@@ -71,20 +64,14 @@ class RedisStore:
     in_database = False
 
     def __init__(self, url: str) -> None:
-        self._redis = Redis.from_url(
-            url,
-            decode_responses=True,
-            socket_timeout=SECONDS_TO_ANSWER,
-            socket_connect_timeout=SECONDS_TO_ANSWER,
-            retry=Retry(NoBackoff(), 0),  # a second try would keep a request waiting
-        )
+        self._redis = client_of(url)
         self._swap = self._redis.register_script(SWAP)
         self._drop_orphan = self._redis.register_script(DROP_ORPHAN)
 
     def find(self, job: Job, user_key: str) -> Entry | None:
         """As every store."""
         keys = Keys(job.name, user_key)
-        with _asking(), self._redis.pipeline() as pipe:
+        with asking(ActivityStoreUnavailable), self._redis.pipeline() as pipe:
             pipe.hgetall(keys.task)
             pipe.get(keys.last_execution)
             pipe.get(keys.failures)
@@ -98,12 +85,12 @@ class RedisStore:
         arguments = [expected(old), new.user_key, columns["state"], columns["wake_at"], *expiring(new)]
         for column in columns.items():
             arguments += column
-        with _asking():
+        with asking(ActivityStoreUnavailable):
             return bool(self._swap(keys=Keys(job.name, new.user_key).all(), args=arguments))
 
     def is_idle(self, jobs: Sequence[Job], now: datetime) -> bool:
         """As every store."""
-        with _asking(), self._redis.pipeline(transaction=False) as pipe:
+        with asking(ActivityStoreUnavailable), self._redis.pipeline(transaction=False) as pipe:
             for job in jobs:
                 pipe.zcard(running_of(job.name))
                 pipe.zcount(queue_of(job.name), "-inf", microseconds(now))
@@ -111,19 +98,19 @@ class RedisStore:
 
     def due(self, job: Job, now: datetime, limit: int) -> list[Entry]:
         """As every store."""
-        with _asking():
+        with asking(ActivityStoreUnavailable):
             users: Any = self._redis.zrangebyscore(queue_of(job.name), "-inf", microseconds(now), 0, limit)
             return self._read(job, users, EntryState.PENDING)
 
     def running(self, job: Job) -> list[Entry]:
         """As every store."""
-        with _asking():
+        with asking(ActivityStoreUnavailable):
             users: Any = self._redis.zrange(running_of(job.name), 0, -1)
             return self._read(job, users, EntryState.RUNNING)
 
     def next_due_at(self, jobs: Sequence[Job]) -> datetime | None:
         """As every store."""
-        with _asking(), self._redis.pipeline(transaction=False) as pipe:
+        with asking(ActivityStoreUnavailable), self._redis.pipeline(transaction=False) as pipe:
             for job in jobs:
                 pipe.zrange(queue_of(job.name), 0, 0, withscores=True)
             firsts = [score for answer in pipe.execute() for _, score in answer]
@@ -135,7 +122,7 @@ class RedisStore:
     def depths(self, jobs: Sequence[Job]) -> dict[str, int]:
         """As every store."""
         names = [job.name for job in jobs]
-        with _asking(), self._redis.pipeline(transaction=False) as pipe:
+        with asking(ActivityStoreUnavailable), self._redis.pipeline(transaction=False) as pipe:
             for name in names:
                 pipe.zcard(queue_of(name))
             return dict(zip(names, pipe.execute(), strict=True))
@@ -156,11 +143,3 @@ class RedisStore:
                     self._drop_orphan(keys=one.all(), args=[one.user], client=pipe)
             pipe.execute()
         return [entry_of(columns) for _, columns in found if columns.get("state") == state]
-
-
-@contextmanager
-def _asking() -> Iterator[None]:
-    try:
-        yield
-    except (RedisError, OSError) as error:
-        raise ActivityStoreUnavailable(f"{type(error).__name__}: {error}") from error

@@ -49,7 +49,7 @@ def facts_of(
     rules = job.schedule
     return {
         "facts": [*_waiting(waiting), *_facts(job, now)],
-        "policies": words_for_users(rules, job.policy) if isinstance(rules, OnActivity) else policy_words(job.policy),
+        "policies": words_for_users(job, rules) if isinstance(rules, OnActivity) else policy_words(job.policy),
         "upcoming": _upcoming(job, now, held),
         "overrides": overrides_of(job),
     }

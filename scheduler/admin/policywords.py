@@ -6,7 +6,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from scheduler.activity.keys import NAMES
-from scheduler.conf import conf
+from scheduler.engine.plan import policy_of
+from scheduler.models import Job
 from scheduler.models.fields import Unreadable
 from scheduler.policy import Policy
 from scheduler.policy.backoff import Steps
@@ -23,12 +24,13 @@ def policy_words(policy: Policy | Unreadable) -> list[tuple[str, str]]:
     return [*_overlap(policy), *_misfire(policy), *_failure(policy), *_time(policy), *_limits(policy)]
 
 
-def words_for_users(rules: OnActivity, policy: Policy | Unreadable) -> list[tuple[str, str]]:
+def words_for_users(job: Job, rules: OnActivity) -> list[tuple[str, str]]:
     """Return the rules of a job whose runs follow what users do, and those of its policies that count for it."""
-    if isinstance(policy, Unreadable):
-        return policy_words(policy)
+    if isinstance(job.policy, Unreadable):
+        return policy_words(job.policy)
+    policy = policy_of(job)
     time, blocked = format_duration(rules.interval), format_duration(rules.block)
-    most = policy.max_concurrent if policy.overlap is Overlap.ALLOW else conf.MAX_CONCURRENT
+    most = policy.max_concurrent
     failures = ngettext("after %d failure", "after %d failures in a row", rules.max_retries) % rules.max_retries
     found = [
         (_("One user is"), ", ".join(NAMES[: rules.dimensions])),

@@ -20,12 +20,12 @@ from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.engine.bulk import LostRace, insert_runs
 from scheduler.engine.decide import may_run
+from scheduler.engine.kept import free_slot
 from scheduler.engine.write import write_transaction
 from scheduler.models import EVERYTHING, Group, Job, RunLog, Status, Trigger
 from scheduler.models.job import announce
 from scheduler.models.primary import locked
 from scheduler.models.run import COUNTERS
-from scheduler.policy.misfire import RESOLUTION
 from scheduler.registry import Registry, Task
 from scheduler.schedules import OnActivity
 from scheduler.signals import after_commit, run_finished, run_lost, run_missed
@@ -240,7 +240,7 @@ def _not_written_off(engine: Engine, users: Users, now: datetime, limit: int) ->
 
 
 def _promise(engine: Engine, users: Users, entry: Entry, now: datetime) -> bool:
-    slot = _free_slot(engine, users.job, min(entry.wake_at, now))
+    slot = free_slot(engine.using, users.job, min(entry.wake_at, now))
     held = taken(entry, token="", slot=slot, lease_until=now + lease(), now=now)
     with _unless_swapped_by_others(engine):
         insert_runs(engine.using, [_row(users.job, entry, slot, due_at=now)])
@@ -257,14 +257,6 @@ def _unless_swapped_by_others(engine: Engine) -> Iterator[None]:
     """
     with suppress(LostRace), write_transaction(engine.using):
         yield
-
-
-def _free_slot(engine: Engine, job: Job, slot: datetime) -> datetime:
-    """Return the slot, or the first instant after it that is not in the ledger: two users may be due at one instant."""
-    rows = RunLog.objects.using(engine.using).filter(job=job)
-    while rows.filter(scheduled_for=slot).exists():
-        slot += RESOLUTION
-    return slot
 
 
 def _row(job: Job, entry: Entry, slot: datetime, **columns: Any) -> RunLog:
@@ -292,7 +284,7 @@ def _record(
 ) -> None:
     """Write what no instance has run into the ledger, with the counters of the job."""
     ran = entry.taken_at is not None
-    slot = _free_slot(engine, job, entry.slot or entry.wake_at)
+    slot = free_slot(engine.using, job, entry.slot or entry.wake_at)
     times: dict[str, Any] = {"started_at": entry.taken_at, "finished_at": now} if ran else {}
     run = _row(job, entry, slot, status=status, reason=reason, error=error, worker="elsewhere" if ran else "", **times)
     columns: dict[str, Any] = {COUNTERS[status]: F(COUNTERS[status]) + 1}

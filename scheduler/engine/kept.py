@@ -1,4 +1,4 @@
-"""Kept: since when the ledger of a job has every row there ever was."""
+"""Kept: since when the ledger of a job has every row there ever was, and where it has none."""
 
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ from scheduler.engine.moments import LAST
 from scheduler.engine.retention import STATUSES
 from scheduler.models import Job, RunLog, Status
 from scheduler.models.run import COUNTERS
+from scheduler.policy.misfire import RESOLUTION
 
 COUNTED_BY_SLOT = (Status.SKIPPED, Status.MISSED)
 
@@ -44,3 +45,11 @@ def _first_left(kept: dict[str, Any], status: str) -> datetime:
     """Return the earliest end among the rows that retention keeps together with those of a status."""
     together = next(statuses for statuses in STATUSES.values() if status in statuses)
     return min((kept[one]["first"] for one in together if one in kept), default=LAST)
+
+
+def free_slot(using: str, job: Job, slot: datetime) -> datetime:
+    """Return the slot, or the first instant after it that is not in the ledger: two runs may be asked for at once."""
+    rows = RunLog.objects.using(using).filter(job=job)
+    while rows.filter(scheduled_for=slot).exists():
+        slot += RESOLUTION
+    return slot

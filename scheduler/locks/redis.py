@@ -1,18 +1,12 @@
 """The lock in Redis: one small hash a slot, which expires, and one counter a job. Scripts make each step atomic."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
-from redis import Redis, RedisError
-from redis.backoff import NoBackoff
-from redis.retry import Retry
-
 from scheduler.locks.base import Answer, Bid, LockUnavailable
+from scheduler.redis_client import asking, client_of
 
 PREFIX = "scheduler:lock:"
-SECONDS_TO_ANSWER = 2.0
-"""A Redis that needs longer counts as away. `socket_timeout` and `socket_connect_timeout` in the URL change it."""
 
 TAKE = """
 local owner = redis.call('HGET', KEYS[1], 'owner')
@@ -35,19 +29,13 @@ class RedisLock:
     """A `SlotLock`. Connects when it is first asked; a take whose answer was lost may be asked again."""
 
     def __init__(self, url: str) -> None:
-        self._redis = Redis.from_url(
-            url,
-            decode_responses=True,
-            socket_timeout=SECONDS_TO_ANSWER,
-            socket_connect_timeout=SECONDS_TO_ANSWER,
-            retry=Retry(NoBackoff(), 0),  # a second try would keep a worker waiting; runs ask again by themselves
-        )
+        self._redis = client_of(url)
         self._take = self._redis.register_script(TAKE)
         self._renew = self._redis.register_script(RENEW)
 
     def take(self, bid: Bid, seconds: float) -> Answer:
         """As every slot lock."""
-        with _asking():
+        with asking(LockUnavailable):
             answer: Any = self._take(
                 keys=[key_of(bid), f"{_prefix(bid)}fence"],
                 args=[_milliseconds(seconds), bid.host, bid.owner, *bid.former],
@@ -56,7 +44,7 @@ class RedisLock:
 
     def renew(self, leases: Sequence[tuple[Bid, float]]) -> list[bool]:
         """As every slot lock; one round trip for all."""
-        with _asking(), self._redis.pipeline(transaction=False) as pipe:
+        with asking(LockUnavailable), self._redis.pipeline(transaction=False) as pipe:
             for bid, seconds in leases:
                 self._renew(keys=[key_of(bid)], args=[bid.owner, _milliseconds(seconds)], client=pipe)
             return [answer == 1 for answer in pipe.execute()]
@@ -77,11 +65,3 @@ def _prefix(bid: Bid) -> str:
 
 def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
-
-
-@contextmanager
-def _asking() -> Iterator[None]:
-    try:
-        yield
-    except (RedisError, OSError) as error:
-        raise LockUnavailable(f"{type(error).__name__}: {error}") from error

@@ -15,7 +15,7 @@ from scheduler.engine.control.definition import ask_gate, get_job
 from scheduler.engine.control.forusers import refuse_without_ids
 from scheduler.engine.dbtime import shared_now
 from scheduler.engine.finish import end_cancelled, promote_backfill
-from scheduler.engine.kept import complete_since
+from scheduler.engine.kept import complete_since, free_slot
 from scheduler.engine.moments import shifted
 from scheduler.engine.plan import policy_of, schedule_of
 from scheduler.engine.write import write_transaction
@@ -219,7 +219,7 @@ def _promise(engine: Engine, job: Job, kwargs: dict[str, Any] | None, actor: str
     """Write the row of a run by hand. Its slot is the moment it was asked for, moved on if the schedule or the ledger
     has that one: the cadence stays untouched."""
     now = slot = shared_now(engine.using)
-    while _is_slot(job, slot) or RunLog.objects.using(engine.using).filter(job=job, scheduled_for=slot).exists():
+    while _is_slot(job, slot := free_slot(engine.using, job, slot)):
         slot += RESOLUTION
     run = RunLog.of(
         job,

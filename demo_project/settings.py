@@ -1,10 +1,14 @@
 """Settings of the demo, each read from the environment or from `.env` beside manage.py, each with a default."""
 
+import hmac
 import warnings
 from pathlib import Path
 from typing import Any
 
+import django
 import environ
+
+from scheduler.env import scheduler_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -26,9 +30,21 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
+    "ninja",
     "scheduler",
+    "scheduler.contrib.sessions",
     "demo_project.alarms",
+    "demo_project.assistant",
 ]
+# `@task` of Django 6, and of its backport before that: what is enqueued runs in the processes that serve.
+TASKS = {"default": {"BACKEND": "scheduler.contrib.tasks.SchedulerBackend"}}
+if django.VERSION < (6,):
+    INSTALLED_APPS.append("django_tasks")
+# With a broker, one job runs in a worker of Celery.
+CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="")
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+if CELERY_BROKER_URL:
+    INSTALLED_APPS.append("scheduler.contrib.celery")
 MIDDLEWARE = [
     "demo_project.middleware.content_security_policy",
     "django.middleware.security.SecurityMiddleware",
@@ -45,6 +61,7 @@ WSGI_APPLICATION = "demo_project.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [Path(__file__).parent / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -79,9 +96,15 @@ STATIC_ROOT = BASE_DIR / "staticfiles"
 WHITENOISE_USE_FINDERS = True
 warnings.filterwarnings("ignore", message="No directory at", category=UserWarning)
 
-SCHEDULER_ENABLED = env.bool("SCHEDULER_ENABLED", default=True)
-SCHEDULER_MAX_WORKERS = env.int("SCHEDULER_MAX_WORKERS", default=4)
-SCHEDULER_HEALTH_TOKEN = env.str("SCHEDULER_HEALTH_TOKEN", default="")
+# The assistant that the demo's jobs send prompts to is the demo itself; `manage.py demo` knows at which port.
+ASSISTANT_URL = env.str("ASSISTANT_URL", default="http://127.0.0.1:8000/assistant")
+ASSISTANT_TOKEN = env.str("ASSISTANT_TOKEN", default=hmac.new(SECRET_KEY.encode(), b"assistant", "sha256").hexdigest())
+SCHEDULER_SESSION_TOKENS = {ASSISTANT_URL: ASSISTANT_TOKEN}
+# Prompts go one after the other.
+SCHEDULER_GROUPS = {"sessions": 1}
+
+# Every SCHEDULER_* of the environment.
+globals().update(scheduler_settings())
 
 # Behind a proxy that speaks TLS: SECURE=True.
 SECURE = env.bool("SECURE", default=False)

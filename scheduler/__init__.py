@@ -4,34 +4,42 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
+    from scheduler.activity.api import aschedule_user_task, get_queue_depths, schedule_user_task
     from scheduler.context import Postpone, RunContext, RunStopped, current_run
     from scheduler.engine.control import (
+        acancel_once,
         add_job,
-        aschedule_user_task,
+        arun_once,
         backfill,
+        cancel_once,
         cancel_run,
         follow_code,
         get_job,
-        get_queue_depths,
+        get_job_events,
         list_jobs,
         pause_all,
         pause_group,
         pause_job,
         remove_job,
+        remove_orphans,
         reset_job,
         resume_all,
         resume_group,
         resume_job,
         run_now,
-        schedule_user_task,
+        run_once,
+        set_job,
         update_job,
     )
-    from scheduler.engine.explain import explain_slot
-    from scheduler.engine.stats import get_run_stats, get_runs
+    from scheduler.engine.explain.explain_slot import explain_slot
+    from scheduler.engine.views.stats import get_run_stats, get_runs
     from scheduler.health import get_scheduler_status
+    from scheduler.policy.executor import register_executor
     from scheduler.registry import Task, get_tasks, register
     from scheduler.runtime.activities import ActivityScheduler, get_scheduler, init_scheduler
-    from scheduler.runtime.local import start, stop
+    from scheduler.runtime.current import start, stop
+    from scheduler.runtime.taking import run_attempt
     from scheduler.schedules import (
         AfterJobs,
         Cron,
@@ -45,34 +53,16 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "scheduler.activity.api": ("aschedule_user_task", "get_queue_depths", "schedule_user_task"),
     "scheduler.context": ("Postpone", "RunContext", "RunStopped", "current_run"),
-    "scheduler.engine.control": (
-        "add_job",
-        "aschedule_user_task",
-        "backfill",
-        "cancel_run",
-        "follow_code",
-        "get_job",
-        "get_queue_depths",
-        "list_jobs",
-        "pause_all",
-        "pause_group",
-        "pause_job",
-        "remove_job",
-        "reset_job",
-        "resume_all",
-        "resume_group",
-        "resume_job",
-        "run_now",
-        "schedule_user_task",
-        "update_job",
-    ),
-    "scheduler.engine.explain": ("explain_slot",),
-    "scheduler.engine.stats": ("get_run_stats", "get_runs"),
+    "scheduler.engine.explain.explain_slot": ("explain_slot",),
+    "scheduler.engine.views.stats": ("get_run_stats", "get_runs"),
     "scheduler.health": ("get_scheduler_status",),
+    "scheduler.policy.executor": ("register_executor",),
     "scheduler.registry": ("Task", "get_tasks", "register"),
     "scheduler.runtime.activities": ("ActivityScheduler", "get_scheduler", "init_scheduler"),
-    "scheduler.runtime.local": ("start", "stop"),
+    "scheduler.runtime.current": ("start", "stop"),
+    "scheduler.runtime.taking": ("run_attempt",),
     "scheduler.schedules": (
         "AfterJobs",
         "Cron",
@@ -86,6 +76,8 @@ _HOMES = {
     ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_OTHERS = "scheduler.engine.control"
+"""The home of all that is not named above."""
 
 __all__ = [
     "ActivityScheduler",
@@ -102,14 +94,18 @@ __all__ = [
     "RunStopped",
     "Task",
     "Weekly",
+    "acancel_once",
     "add_job",
+    "arun_once",
     "aschedule_user_task",
     "backfill",
+    "cancel_once",
     "cancel_run",
     "current_run",
     "explain_slot",
     "follow_code",
     "get_job",
+    "get_job_events",
     "get_queue_depths",
     "get_run_stats",
     "get_runs",
@@ -122,23 +118,36 @@ __all__ = [
     "pause_group",
     "pause_job",
     "register",
+    "register_executor",
     "remove_job",
+    "remove_orphans",
     "reset_job",
     "resume_all",
     "resume_group",
     "resume_job",
+    "run_attempt",
     "run_now",
+    "run_once",
     "schedule_user_task",
+    "set_job",
     "start",
     "stop",
     "update_job",
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for, so that `import scheduler` loads neither models nor croniter."""
-    if name not in _HOME_OF:
+    if name == "__version__":
+        from importlib.metadata import version  # slow to import
+
+        return version("django-inprocess-scheduler")
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME_OF[name]), name)
+    value = getattr(import_module(_HOME_OF.get(name, _OTHERS)), name)
     globals()[name] = value
     return value

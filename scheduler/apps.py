@@ -1,10 +1,17 @@
-"""The app: finds tasks, and starts the scheduler in processes that serve."""
+"""The app: finds tasks, makes their jobs when it is migrated, and starts the scheduler in processes that serve."""
+
+import logging
+from typing import Any
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate, pre_save
+from django.utils.autoreload import autoreload_started
 from django.utils.translation import gettext_lazy as _
 
-from scheduler.autodiscover import autodiscover
+from scheduler.autodiscover import autodiscover, watch_failed
 from scheduler.conf import conf
+
+logger = logging.getLogger("scheduler")
 
 
 class SchedulerConfig(AppConfig):
@@ -17,20 +24,58 @@ class SchedulerConfig(AppConfig):
 
     def ready(self) -> None:
         from scheduler import checks, event_log  # noqa: F401 - both register themselves
-        from scheduler.runtime import startup
+        from scheduler.models.job import Job
+        from scheduler.models.loaded import replan_loaded
+        from scheduler.runtime.startup import arm
 
+        _register_task_types()
         autodiscover()
-        startup.arm(_start, stop=_stop, enabled=conf.ENABLED)
+        autoreload_started.connect(watch_failed)
+        post_migrate.connect(_make_jobs, sender=self)
+        pre_save.connect(replan_loaded, sender=Job)
+        arm.arm(_start, stop=_stop, enabled=conf.ENABLED)
+
+
+def _register_task_types() -> None:
+    """Add those of the settings before the modules of tasks, which may give them handlers, are imported."""
+    if conf.ACTIVITY_TASKS:
+        from scheduler.runtime.activities import get_scheduler, register_from_settings
+
+        register_from_settings(get_scheduler())
+
+
+def _make_jobs(using: str, **sent: Any) -> None:
+    """Make the jobs of registered tasks after `migrate`; what goes wrong is no error of that.
+
+    A `flush`, as between two tests, sends the same signal without a plan of migrations, and makes none.
+    """
+    from scheduler.engine.base import Engine
+    from scheduler.engine.db.migrated import awaits_migration
+    from scheduler.engine.db.shared_time import shared_now
+    from scheduler.engine.db.transactions import write_transaction
+    from scheduler.engine.sync.follow_code import make_first_jobs
+
+    engine = Engine()
+    if "plan" not in sent or using != engine.using:
+        return
+    try:
+        with write_transaction(using):
+            make_first_jobs(engine, shared_now(using))
+    except Exception as error:
+        if awaits_migration(using):  # it went back, or not all the way: there is nothing to make yet
+            return
+        logger.warning("The first start makes the jobs: %s", error, extra={"action": "jobs_not_made"})
 
 
 def _start() -> None:
-    from scheduler.runtime import local, startup
+    from scheduler.runtime import current
+    from scheduler.runtime.startup import arm
 
-    decision = startup.decision()
-    local.run(by=decision.how if decision else "")
+    decision = arm.decision()
+    current.run(by=decision.how if decision else "")
 
 
 def _stop() -> None:
-    from scheduler.runtime import local
+    from scheduler.runtime import current
 
-    local.stop()
+    current.stop()

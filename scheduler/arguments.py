@@ -6,29 +6,39 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
 from scheduler.exceptions import InvalidOption
+from scheduler.safetext import shown
 from scheduler.schedules.base import as_utc
 from scheduler.schedules.linked import NAME_LENGTH
 
 GROUP_LENGTH = 100
+KEY_LENGTH = 255
 DESCRIPTION_LENGTH = 500
 MOST_LEVELS = 30
 """How deep JSON may be nested: MariaDB keeps 31 levels, the others more."""
+LARGEST_KWARGS = 1024 * 1024
+"""Characters of the JSON of keyword arguments: each run of a job keeps its own."""
 NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 """NUL, not the text of its escape: an even number of backslashes before it are those of a text."""
 
 
 def checked_name(name: object) -> str:
     """Return the name of a task or job: printable text without blank ends."""
+    if isinstance(name, str) and len(name) > NAME_LENGTH:
+        raise InvalidOption(f"the name has {len(name)} characters; at most {NAME_LENGTH} are allowed.", field="name")
     if not isinstance(name, str) or not name.strip():
-        raise InvalidOption(f"the name is {name!r}; it must be a non-empty string.")
-    if len(name) > NAME_LENGTH:
-        raise InvalidOption(f"the name has {len(name)} characters; at most {NAME_LENGTH} are allowed.")
+        raise InvalidOption(f"the name is {shown(name)}; it must be a non-empty string.", field="name")
     if name != name.strip() or not name.isprintable():
-        raise InvalidOption(f"the name {name!r} has blank ends or unprintable characters; write it without them.")
+        text = f"the name {name!r} has blank ends or unprintable characters; write it without them."
+        raise InvalidOption(text, field="name")
+    if "/" in name or name in (".", ".."):
+        raise InvalidOption(
+            f"the name {name!r} would break addresses, which have it in their path; write it without /.", field="name"
+        )
     return name
 
 
@@ -42,6 +52,8 @@ def checked_group(group: object) -> str:
     name = checked_text("group", group, longest=GROUP_LENGTH)
     if name != name.strip():  # MariaDB and MySQL leave blanks at the end out of account
         raise InvalidOption(f"group is {name!r}; write it without blank ends.")
+    if not name.isprintable():
+        raise InvalidOption(f"group is {name!r}; write it without unprintable characters.")
     return name
 
 
@@ -53,18 +65,28 @@ def checked_priority(priority: object) -> int:
 def checked_text(name: str, text: object, *, longest: int | None = None) -> str:
     """Return text that every database stores, of at most `longest` characters."""
     if not isinstance(text, str):
-        raise InvalidOption(f"{name} is {_shown(text)}; it must be a string.")
+        raise InvalidOption(f"{name} is {shown(text)}; it must be a string.")
     if longest is not None and len(text) > longest:
         raise InvalidOption(f"{name} has {len(text)} characters; it must be a string of at most {longest} characters.")
     if not is_storable(text):
-        raise InvalidOption(f"{name} is {_shown(text)}; it holds NUL or a lone surrogate, which no database stores.")
+        raise InvalidOption(f"{name} is {shown(text)}; it holds NUL or a lone surrogate, which no database stores.")
+    return text
+
+
+def checked_key(name: str, key: object) -> str:
+    """Return a key: text that every database tells apart from others, so without blank ends."""
+    text = checked_text(name, key, longest=KEY_LENGTH)
+    if not text or text != text.strip():
+        raise InvalidOption(
+            f"{name} is {shown(text)}; it must be text of 1 to {KEY_LENGTH} characters without blank ends."
+        )
     return text
 
 
 def checked_flag(name: str, value: object) -> bool:
     """Return a boolean."""
     if not isinstance(value, bool):
-        raise InvalidOption(f"{name} is {_shown(value)}; it must be True or False.")
+        raise InvalidOption(f"{name} is {shown(value)}; it must be True or False.")
     return value
 
 
@@ -73,14 +95,14 @@ def checked_whole(name: str, value: object, *, least: float = -math.inf, most: f
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return value
     within = f" from {least} to {most}" if math.isfinite(most) else ""
-    raise InvalidOption(f"{name} is {_shown(value)}; it must be a whole number{within}.")
+    raise InvalidOption(f"{name} is {shown(value)}; it must be a whole number{within}.")
 
 
 def checked_number(name: str, value: object) -> int | float:
     """Return a finite number as JSON has it, also of a Decimal, a Fraction or another kind of number."""
     number = _as_number(value)
     if number is None:
-        raise InvalidOption(f"{name} is {_shown(value)}; it must be a finite number.")
+        raise InvalidOption(f"{name} is {shown(value)}; it must be a finite number.")
     return number
 
 
@@ -100,7 +122,7 @@ def _as_number(value: object) -> int | float | None:
 def checked_instant(name: str, at: object) -> datetime:
     """Return an instant, given as an aware datetime, in UTC."""
     if not isinstance(at, datetime):
-        raise InvalidOption(f"{name} is {_shown(at)}; it must be a datetime with a time zone.")
+        raise InvalidOption(f"{name} is {shown(at)}; it must be a datetime with a time zone.")
     if at.utcoffset() is None:
         raise InvalidOption(f"{name} has no time zone; pass an aware datetime.")
     return as_utc(at)
@@ -114,12 +136,38 @@ def optional_instant(name: str, at: object) -> datetime | None:
 def checked_kwargs(kwargs: object) -> dict[str, Any]:
     """Return keyword arguments as a database gives them back: what they were made of is JSON."""
     if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
-        raise InvalidOption(f"kwargs is {_shown(kwargs)}; it must be a mapping of argument names to values.")
+        raise InvalidOption(f"kwargs is {shown(kwargs)}; it must be a mapping of argument names to values.")
+    given = dict(kwargs)
+    _refuse_large(_least_length(given, LARGEST_KWARGS))
     try:
-        stored: dict[str, Any] = json.loads(json_of(dict(kwargs)))
+        text = json_of(given)
+        _refuse_large(len(text))
+        stored: dict[str, Any] = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidOption(f"kwargs is {_shown(kwargs)}; its values must be JSON: {error}.") from error
+        raise InvalidOption(f"kwargs is {shown(kwargs)}; its values must be JSON: {error}.") from error
     return stored
+
+
+def _refuse_large(length: int) -> None:
+    if length > LARGEST_KWARGS:
+        raise InvalidOption(f"kwargs have more than {LARGEST_KWARGS} characters as JSON; pass what tells where it is.")
+
+
+def _least_length(value: object, most: int) -> int:
+    """Return how long the JSON of a value is at least, counted as far as `most`: a large one is never written."""
+    length, open_ones, end = -2, [iter((value,))], object()
+    while open_ones and length <= most:
+        one = next(open_ones[-1], end)
+        if one is end:
+            open_ones.pop()
+            continue
+        length += 2  # brackets, commas and colons
+        if isinstance(one, dict | list | tuple):
+            if len(open_ones) <= 2 * MOST_LEVELS:  # what is deeper is refused; it may hold itself
+                open_ones += [iter(one.values()), iter(one)] if isinstance(one, dict) else [iter(one)]
+        else:
+            length += len(one) + 2 if isinstance(one, str) else 1
+    return length
 
 
 def json_of(value: object) -> str:
@@ -149,10 +197,8 @@ def is_storable(text: str) -> bool:
         return False
 
 
-def _shown(value: object) -> str:
-    """A value for a message: its beginning, however long it is."""
-    try:
-        text = repr(value)
-    except Exception as error:  # a number of thousands of digits, or an object that cannot be shown
-        return f"a {type(value).__name__} that cannot be shown ({error})"
-    return text if len(text) <= 100 else f"{text[:99]}…"
+def did_you_mean(name: object, known: Any) -> str:
+    """Return “ Did you mean 'a' or 'b'?” for near names, else an empty string."""
+    comparable = isinstance(name, str) and len(name) <= NAME_LENGTH  # the comparison takes the product of the lengths
+    near = get_close_matches(name, list(known), n=3) if comparable else []
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -36,3 +36,22 @@ class SystemClock:
 
 
 SYSTEM_CLOCK = SystemClock()
+
+
+class Distinct:
+    """Hands out instants, none of them twice: the next microsecond where one is taken."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = datetime.min.replace(tzinfo=UTC)
+
+    def __call__(self, now: datetime) -> datetime:
+        """Return `now`, or the instant after the last one; where that lies far ahead, the clock was set back."""
+        with self._lock:
+            is_taken = now <= self._last < now + CLOCK_WAS_SET
+            self._last = self._last + MICROSECOND if is_taken else now
+            return self._last
+
+
+MICROSECOND, CLOCK_WAS_SET = timedelta(microseconds=1), timedelta(minutes=1)
+distinct = Distinct()

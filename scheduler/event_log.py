@@ -2,55 +2,155 @@
 `group`."""
 
 import logging
+from contextlib import suppress
 from typing import Any
 
 from django.dispatch import receiver
 
 from scheduler import signals
-from scheduler.models import EVERYTHING, Group, Job, RunLog, Status
+from scheduler.exceptions import TaskFailed
+from scheduler.executors.sanitize import error_text
+from scheduler.models import EVERYTHING, FAILURES, Group, Job, RunLog, Status
+from scheduler.safetext import counted, in_a_row, masked, visible
 
 logger = logging.getLogger("scheduler")
 
-LEVELS = {Status.SUCCEEDED: logging.INFO, Status.CANCELLED: logging.INFO, Status.POSTPONED: logging.INFO}
+OVERLAP = "overlap:"
+"""How the reason of a skip begins that a living run has caused."""
+LONGEST_TRACEBACK = 64_000
+"""Characters; the run keeps as many as SCHEDULER_MAX_LOG_CHARS says."""
+INSTANT = "%Y-%m-%d %H:%M:%S UTC"
 
 
-def _say(level: int, action: str, job: Job, run: RunLog | None, message: str, *values: Any) -> None:
+def escape_values(record: logging.LogRecord) -> bool:
+    """Make what a record tells safe for a terminal: names, reasons and errors are stored, or come from elsewhere.
+
+    One place for every record, so that none is forgotten. Only the stack of a stuck run has lines of its own.
+    """
+    if isinstance(record.args, tuple):
+        lines = getattr(record, "action", "") == "run_stuck"
+        record.args = tuple(_escaped(value, lines) for value in record.args)
+    return True
+
+
+def _escaped(value: object, lines: bool) -> object:
+    if isinstance(value, BaseException):
+        with suppress(Exception):  # one that cannot be shown: the handler says so, as of every other logger
+            return visible(str(value), lines=lines)
+    return visible(value, lines=lines) if isinstance(value, str) else value
+
+
+def mask_traceback(record: logging.LogRecord) -> bool:
+    """Write the traceback of a record as handlers print it: bounded, with no password of a URL, safe for a terminal.
+
+    Python would format a chain of a million causes whole, and no stream takes lone surrogates. The message beside it
+    names no password either.
+    """
+    if record.exc_info and record.exc_info[1] and not record.exc_text:
+        record.exc_text = visible(error_text(record.exc_info[1], LONGEST_TRACEBACK), lines=True).rstrip("\n")
+        with suppress(Exception):  # a message that cannot be shown: the handler says so, as of every other logger
+            message = record.getMessage()
+            if (safe := masked(message)) != message:
+                record.msg, record.args = safe, ()
+    return True
+
+
+def show_lines(record: logging.LogRecord) -> bool:
+    """Make what a task tells by `context.logger` safe for a terminal, as its stored log is shown: it may quote what
+    comes from elsewhere. Its lines and tabs stay, and passwords in URLs are masked."""
+    with suppress(Exception):  # a message that cannot be shown: the handler says so, as of every other logger
+        message = record.getMessage()
+        if (safe := visible(masked(message), lines=True)) != message:
+            record.msg, record.args = safe, ()
+    return True
+
+
+logging.getLogger("scheduler.task").addFilter(show_lines)
+logging.getLogger("scheduler.task").addFilter(mask_traceback)
+for _name in ("scheduler", "scheduler.startup"):
+    logging.getLogger(_name).addFilter(escape_values)
+    logging.getLogger(_name).addFilter(mask_traceback)
+
+
+def _say(
+    level: int,
+    action: str,
+    job: Job,
+    run: RunLog | None,
+    message: str,
+    *values: Any,
+    exc_info: BaseException | None = None,
+) -> None:
     if logger.isEnabledFor(level):
-        logger.log(level, message, *values, extra={"action": action, "job": job.name, "run": run.pk if run else None})
+        extra = {"action": action, "job": job.name, "run": run.pk if run else None}
+        logger.log(level, message, *values, extra=extra, exc_info=exc_info)
 
 
 @receiver(signals.run_finished)
 def _finished(job: Job, run: RunLog, **_: Any) -> None:
-    level = LEVELS.get(Status(run.status), logging.WARNING)
+    _say_next(job)
+    level = _level_of(run)
     if not logger.isEnabledFor(level):
         return
-    last_line = run.error.rstrip().rpartition("\n")[2]
+    last_line = visible(run.error.rstrip().rpartition("\n")[2])
     seconds = run.duration.total_seconds() if run.duration else 0.0
     text = f": {last_line}" if last_line else ""
-    _say(level, "run_finished", job, run, "%s run %s %s in %.3f s%s", job.name, run.pk, run.status, seconds, text)
+    has_errors = run.status == Status.SUCCEEDED and run.errors
+    ended = f"{run.status} with {counted(run.errors, 'error')}" if has_errors else run.status
+    values = job.name, run.pk, ended, seconds, text
+    error = _raised(run) if level == logging.ERROR else None
+    _say(level, "run_finished", job, run, "%s run %s %s in %.3f s%s", *values, exc_info=error)
+
+
+def _level_of(run: RunLog) -> int:
+    """The last attempt of a slot that failed is an error; one that another attempt follows is a warning."""
+    if run.status in FAILURES:
+        return logging.WARNING if run.goes_again else logging.ERROR
+    return logging.WARNING if run.status == Status.SUCCEEDED and run.errors else logging.INFO
+
+
+def _raised(run: RunLog) -> BaseException | None:
+    """What a handler such as Sentry's reads: what the task raised, or the text of that, from another process."""
+    if run.exception is None and run.status == Status.FAILED:
+        return TaskFailed(visible(run.error, lines=True))
+    return run.exception
+
+
+def _say_next(job: Job) -> None:
+    if logger.isEnabledFor(logging.DEBUG) and job.next_run_at is not None:
+        _say(
+            logging.DEBUG,
+            "job_scheduled",
+            job,
+            None,
+            "%s is scheduled for %s",
+            job.name,
+            f"{job.next_run_at:{INSTANT}}",
+        )
 
 
 @receiver(signals.run_skipped)
 def _skipped(job: Job, run: RunLog, **_: Any) -> None:
-    slots = 1 + run.coalesced
-    _say(logging.INFO, "run_skipped", job, run, "%s skipped %d slots: %s", job.name, slots, run.reason)
+    level = logging.WARNING if run.reason.startswith(OVERLAP) else logging.INFO
+    slots = counted(1 + run.coalesced, "slot")
+    _say(level, "run_skipped", job, run, "%s skipped %s: %s", job.name, slots, visible(run.reason))
 
 
 @receiver(signals.run_missed)
 def _missed(job: Job, run: RunLog, **_: Any) -> None:
-    slots = 1 + run.coalesced
-    _say(logging.WARNING, "run_missed", job, run, "%s missed %d slots: %s", job.name, slots, run.reason)
+    slots = counted(1 + run.coalesced, "slot")
+    _say(logging.WARNING, "run_missed", job, run, "%s missed %s: %s", job.name, slots, visible(run.reason))
 
 
 @receiver(signals.run_stuck)
 def _stuck(job: Job, run: RunLog, stack: str, **_: Any) -> None:
-    _say(logging.WARNING, "run_stuck", job, run, "%s run %s is stuck\n%s", job.name, run.pk, stack)
+    _say(logging.WARNING, "run_stuck", job, run, "%s run %s is stuck\n%s", job.name, run.pk, visible(stack, lines=True))
 
 
 @receiver(signals.job_broken)
 def _broken(job: Job, run: RunLog, **_: Any) -> None:
-    message = "%s is broken after %d failures in a row and runs no more until it is reset"
-    _say(logging.ERROR, "job_broken", job, run, message, job.name, job.consecutive_failures)
+    message = "%s is broken after %s and runs no more until it is reset"
+    _say(logging.ERROR, "job_broken", job, run, message, job.name, in_a_row(job.consecutive_failures))
 
 
 @receiver(signals.job_recovered)
@@ -84,5 +184,5 @@ def _named(group: Group) -> str:
 
 
 def _by_and_until(paused: Job | Group) -> str:
-    who = f" by {paused.paused_by}" if paused.paused_by else ""
+    who = f" by {visible(paused.paused_by)}" if paused.paused_by else ""
     return who + (f" until {paused.paused_until:%Y-%m-%d %H:%M:%S} UTC" if paused.paused_until else "")

@@ -8,6 +8,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from scheduler.exceptions import InvalidOption
+from scheduler.safetext import shown
 
 Function = Callable[..., Any]
 
@@ -35,7 +36,7 @@ def gives(kind: Callable[[Any], bool], function: Function) -> bool:
 
 
 def runs_nothing(function: Function) -> bool:
-    """Return whether calling the function only makes a generator, which nobody would run."""
+    """Return whether calling the function only makes a generator, which would never run."""
     return gives(inspect.isgeneratorfunction, function) or gives(inspect.isasyncgenfunction, function)
 
 
@@ -118,7 +119,7 @@ def dotted_path(function: Function) -> str:
     try:
         return f"{function.__module__}.{function.__qualname__}"
     except AttributeError:
-        raise InvalidOption(f'{function!r} has no name of its own; give it one: @register("name").') from None
+        raise InvalidOption(f'{shown(function)} has no name of its own; give it one: @register("name").') from None
 
 
 def first_line(function: Function) -> str:

@@ -1,37 +1,40 @@
 """Health: green means that due work is being run, wherever it is asked."""
 
-import hmac
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
-from django.db import DatabaseError
-from django.db.models import Count, Q
+from django.db import connections
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 
-from scheduler.conf import conf
+from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.base import Engine
-from scheduler.engine.dbtime import shared_now
-from scheduler.engine.held import paused_groups
-from scheduler.engine.overdue import overdue
-from scheduler.engine.tables import MUST_MIGRATE, awaits_migration
-from scheduler.engine.write import outside_transactions
-from scheduler.models import EVERYTHING, Instance, Job, RunLog
-from scheduler.runtime import local, startup
+from scheduler.engine.db.transactions import outside_transactions
+from scheduler.engine.views.by_name import by_name, by_task
+from scheduler.models import EVERYTHING, Instance
+from scheduler.problems import Problem, Survey, survey
+from scheduler.problems.access import holds_the_key, is_staff
+from scheduler.problems.survey import is_alive
+from scheduler.runtime.here import here
+from scheduler.runtime.question import Question
+from scheduler.runtime.startup.detect import uwsgi_has_threads
+
+SECONDS_TO_ANSWER = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulerStatus:
-    """The state of the scheduler as a whole, and of this process.
+class SchedulerStatus(Mapping[str, Any]):
+    """The state of the scheduler as a whole, and of this process. Reads like a mapping too: `status["running"]`.
 
-    `status` is ok, degraded (see `problems`), disabled (SCHEDULER_ENABLED is off and nothing else runs it) or
+    `status` is ok, degraded (one of the `problems` is), disabled (SCHEDULER_ENABLED is off and nothing else runs it) or
     unavailable (the database does not answer, or awaits `migrate`). Ages and durations are seconds.
     """
 
     status: str
-    problems: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
     here: dict[str, Any] = field(default_factory=dict)
     instances: list[dict[str, Any]] = field(default_factory=list)
     jobs: dict[str, Any] = field(default_factory=dict)
@@ -41,57 +44,58 @@ class SchedulerStatus:
         """Whether a monitor should be content."""
         return self.status in ("ok", "disabled")
 
+    @property
+    def running(self) -> bool:
+        """Whether this process runs a scheduler."""
+        return bool(self.here.get("runs"))
+
+    @property
+    def tasks(self) -> dict[str, dict[str, Any]]:
+        """Each task of this process's code, by name: `running`, `thread_alive`, `last_run_at` and `next_run_at`.
+
+        Of a task with several jobs the latest run and the earliest next one. Asked when it is read, in one query.
+        """
+        return by_task(self.running, self.here)
+
+    @property
+    def jobs_by_name(self) -> dict[str, dict[str, Any]]:
+        """Every job, by name: `task`, `state`, `running`, `last_run_at`, `last_status` and `next_run_at`.
+
+        Asked when it is read, in one query.
+        """
+        return by_name()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in KEYS:
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(KEYS)
+
+    def __len__(self) -> int:
+        return len(KEYS)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the status as JSON-ready data."""
-        return asdict(self)
+        return asdict(self) | {"problems": [one.to_dict() for one in self.problems]}
+
+
+KEYS = ("status", "ok", "running", "problems", "here", "instances", "jobs", "tasks", "jobs_by_name")
+"""What a status has as a mapping."""
 
 
 def get_scheduler_status() -> SchedulerStatus:
     """Return what the scheduler is doing, by the database and this process. A database that is away is a status."""
-    here = _here()
-    try:
-        now = shared_now(Engine().using)
-        found = list(Instance.objects.all())
-        jobs = _jobs(now)
-    except DatabaseError as error:
-        away = f"the database does not answer: {type(error).__name__}"
-        return SchedulerStatus("unavailable", [MUST_MIGRATE if awaits_migration(Engine().using) else away], here)
-    instances = [_told(one, now) for one in found]
-    running = [one for one in found if one.dispatches and _is_alive(one, now)]
-    if not conf.ENABLED and not running:
-        return SchedulerStatus("disabled", [], here, instances, jobs)
-    problems = [*_problems_of_instances(running, now, jobs), *_problems(jobs, here)]
-    return SchedulerStatus("degraded" if problems else "ok", problems, here, instances, jobs)
+    found = survey()
+    if found.now is None:
+        return SchedulerStatus("unavailable", found.problems, found.here)
+    status = "disabled" if found.is_disabled else "degraded" if found.degraded else "ok"
+    instances = [_told(one, found.now) for one in found.instances]
+    return SchedulerStatus(status, found.problems, found.here, instances, _figures(found))
 
 
-def _here() -> dict[str, Any]:
-    runner, decision = local.current(), startup.decision()
-    here: dict[str, Any] = {
-        "runs": runner is not None and runner.is_running(),
-        "reason": decision.reason if decision else "not asked to start yet",
-        "started_by": decision.how if decision else "",
-        "fault": decision is not None and decision.fault,
-    }
-    if runner is not None:
-        here["threads"] = {
-            service.name: service.is_alive() for service in runner.services
-        } | runner.executor.loop_state()
-        here["workers"] = runner.executor.thread_states()
-        here["errors"] = {service.name: service.last_error for service in runner.services if service.errors}
-        here["restarts"] = runner.watchdog.restarts
-        here["hanging"] = sorted(runner.watchdog.hanging)
-        here["living_runs"] = len(runner.executor.living())
-        here["unwritten_ends"] = runner.recorder.pending()
-        here["zombies"] = runner.executor.zombies()
-        here["refusal"] = runner.member.refusal
-        here["lock"] = runner.locks.trouble() if runner.locks is not None else ""
-        here["clock_offset"] = runner.clock.offset.total_seconds()
-    return here
-
-
-def _is_alive(one: Instance, now: datetime) -> bool:
-    heartbeat: datetime = one.heartbeat_at
-    return heartbeat >= Engine.dead_before(now)
+_question = Question(get_scheduler_status, SYSTEM_CLOCK)
 
 
 def _told(one: Instance, now: datetime) -> dict[str, Any]:
@@ -99,72 +103,60 @@ def _told(one: Instance, now: datetime) -> dict[str, Any]:
         "id": str(one.pk),
         "name": str(one),
         "started_by": one.started_by,
-        "alive": _is_alive(one, now),
+        "alive": is_alive(one, now),
         "heartbeat_age": (now - one.heartbeat_at).total_seconds(),
         "tick_age": (now - one.ticked_at).total_seconds() if one.ticked_at else None,
         "uptime": (now - one.started_at).total_seconds(),
+        "unable": one.unable,
+        "groups": one.takes.to_tell(),
     }
 
 
-def _jobs(now: datetime) -> dict[str, Any]:
-    late = Job.objects.filter(overdue(now)).order_by("next_start_at").only("name", "next_start_at").first()
-    counts = Job.objects.aggregate(
-        total=Count("pk"),
-        running=Count("pk", filter=Q(active_runs__gt=0)),
-        broken=Count("pk", filter=Q(broken_at__isnull=False)),
-        paused=Count("pk", filter=Q(paused_at__isnull=False)),
-        orphaned=Count("pk", filter=Q(orphaned_at__isnull=False)),
-        invalid=Count("pk", filter=~Q(problem="") & Q(orphaned_at__isnull=True)),
-    )
-    paused = paused_groups()
+def _figures(found: Survey) -> dict[str, Any]:
+    late = found.oldest_overdue
     return {
-        **counts,
-        "stuck": len(set(RunLog.objects.living().filter(stuck_at__isnull=False).values_list("job", flat=True))),
-        "everything_paused": EVERYTHING in paused,
-        "paused_groups": [name for name in paused if name != EVERYTHING],
-        "oldest_overdue": late.name if late else None,
-        "oldest_overdue_seconds": (now - late.next_start_at).total_seconds() if late else 0.0,
+        **found.counts,
+        "everything_paused": EVERYTHING in found.paused,
+        "paused_groups": [name for name in found.paused if name != EVERYTHING],
+        "oldest_overdue": late[0] if late else None,
+        "oldest_overdue_seconds": late[1].total_seconds() if late else 0.0,
     }
-
-
-def _problems_of_instances(running: list[Instance], now: datetime, jobs: dict[str, Any]) -> list[str]:
-    if not running and jobs["total"]:
-        return ["no live instance runs the scheduler"]
-    return [
-        f"the dispatcher of {one} has not completed a tick for {one.silence(now).total_seconds():.0f} s"
-        for one in running
-        if one.hangs(now)
-    ]
-
-
-def _problems(jobs: dict[str, Any], here: dict[str, Any]) -> list[str]:
-    found = []
-    if jobs["oldest_overdue"]:
-        found.append(f"{jobs['oldest_overdue']} is overdue by {jobs['oldest_overdue_seconds']:.0f} s")
-    found += [
-        f"{jobs[word]} {word} job{'s' * (jobs[word] != 1)}" for word in ("broken", "stuck", "invalid") if jobs[word]
-    ]
-    if here["fault"]:
-        found.append(f"this process serves and cannot run the scheduler: {here['reason']}")
-    if here.get("refusal"):
-        found.append(here["refusal"])
-    if here.get("lock"):
-        found.append(f"the lock of slots cannot be asked: {here['lock']}")
-    workers = here.get("workers")
-    if workers and here["zombies"] >= len(workers):
-        found.append("every worker of this process is held by a run that is over its time")
-    found += [f"the {name} thread hangs, and its replacement too" for name in here.get("hanging", ())]
-    found += [f"the {name} thread is dead" for name, lives in here.get("threads", {}).items() if not lives]
-    return found
 
 
 @outside_transactions
 @never_cache
 def health(request: HttpRequest) -> JsonResponse:
-    """200 when due work is being run (or the scheduler is disabled), else 503; details for staff and token holders."""
-    status = get_scheduler_status()
-    body = status.to_dict() if _may_see_details(request) else {"status": status.status}
+    """200 when due work is being run (or the scheduler is disabled), else 503; details for staff and token holders.
+
+    Answers within 5 s, 503 when the database does not.
+    """
+    status, answered = _status_in_time()
+    may_see = holds_the_key(request) or (answered and is_staff(request))
+    body = status.to_dict() if may_see else {"status": status.status}
     return JsonResponse(body, status=200 if status.ok else 503)
+
+
+def _status_in_time() -> tuple[SchedulerStatus, bool]:
+    """Return the status, and whether the database has answered: a silent one keeps the caller waiting for ever."""
+    if not _may_be_silent():
+        return get_scheduler_status(), True
+    try:
+        return _question.answer(SECONDS_TO_ANSWER), True
+    except TimeoutError:
+        silent = Problem("database_away", values={"error": f"no answer within {SECONDS_TO_ANSWER:g} s"})
+        return SchedulerStatus("unavailable", [silent], here()), False
+
+
+def _may_be_silent() -> bool:
+    """Whether the database may keep us waiting, and another thread may ask it, and sees what this one does."""
+    connection, uwsgi = connections[Engine().using], sys.modules.get("uwsgi")
+    threads = uwsgi is None or uwsgi_has_threads(uwsgi)
+    return threads and not connection.in_atomic_block and not _is_in_memory(connection)
+
+
+def _is_in_memory(connection: Any) -> bool:
+    """Whether the database is part of this process. A SQLite file is not: a lock on it outlasts any monitor."""
+    return connection.vendor == "sqlite" and bool(connection.is_in_memory_db())
 
 
 @outside_transactions
@@ -172,17 +164,3 @@ def health(request: HttpRequest) -> JsonResponse:
 def live(request: HttpRequest) -> JsonResponse:
     """200 while this process answers; touches nothing else, so that a dead scheduler takes no web server down."""
     return JsonResponse({"status": "alive"})
-
-
-def _may_see_details(request: HttpRequest) -> bool:
-    token = conf.HEALTH_TOKEN
-    given = request.headers.get("Authorization", "")
-    if token and hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
-        return True
-    if settings.DEBUG:
-        return True
-    try:
-        user = getattr(request, "user", None)
-        return all(getattr(user, right, False) for right in ("is_active", "is_staff"))
-    except DatabaseError:
-        return False

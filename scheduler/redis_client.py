@@ -8,6 +8,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from scheduler.exceptions import SchedulerError
+from scheduler.safetext import masked
 
 SECONDS_TO_ANSWER = 2.0
 """A Redis that needs longer counts as away. `socket_timeout` and `socket_connect_timeout` in the URL change it."""
@@ -18,6 +19,7 @@ def client_of(url: str) -> Redis:
     return Redis.from_url(
         url,
         decode_responses=True,
+        encoding_errors="surrogateescape",  # bytes that are no text go back as they came, and can be removed
         socket_timeout=SECONDS_TO_ANSWER,
         socket_connect_timeout=SECONDS_TO_ANSWER,
         retry=Retry(NoBackoff(), 0),
@@ -30,4 +32,4 @@ def asking(unavailable: type[SchedulerError]) -> Iterator[None]:
     try:
         yield
     except (RedisError, OSError) as error:
-        raise unavailable(f"{type(error).__name__}: {error}") from error
+        raise unavailable(f"{type(error).__name__}: {masked(str(error))}") from error

@@ -35,19 +35,28 @@ group_resumed = Signal()
 """The pause of a group, or of everything, ended: `group`, as it was paused."""
 run_stuck = Signal()
 """A run is over its `stuck_after`, once: `job`, `run`, `stack` (text)."""
+connection_released = Signal()
+"""A run has ended, and its worker keeps `connection` for the next one: take back what you keep about it in Python."""
 runs_asked_to_stop = Signal()
-"""Somebody asked runs to stop: `run_ids`; the process that holds them heeds it."""
+"""Runs were asked to stop: `run_ids`; the process that runs them acts on it."""
 jobs_changed = Signal()
 """Definitions or plans changed in this process; wakes the dispatcher."""
 
 
 def after_commit(signal: Signal, sender: Any, *, using: str | None, **values: Any) -> None:
-    """Send a signal once the transaction of the caller has committed, never when it is rolled back."""
+    """Send a signal once the transaction of the caller has committed, never when it is rolled back.
+
+    At once where the caller commits by hand, after `set_autocommit(False)`: Django reports no such commit.
+    """
+    connection = transaction.get_connection(using)
+    if not (connection.in_atomic_block or connection.get_autocommit()):
+        signal.send_robust(sender, **values)
+        return
     transaction.on_commit(partial(signal.send_robust, sender, **values), using=using, robust=True)
 
 
 def _renew_locks() -> None:
-    """In a forked child: a thread of its parent may have been sending, and holds a lock that nobody opens there."""
+    """In a forked child: a thread of its parent may have been sending, with a lock that is never released here."""
     for signal in globals().values():
         if isinstance(signal, Signal):
             signal.lock = threading.Lock()

@@ -2,11 +2,12 @@
 
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["scheduler.testing", "tests.redis_server"]
+pytest_plugins = ["scheduler.testing", "tests.bytecode", "tests.redis_server", "tests.sweeps"]
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK_FLOORS = (ROOT / "tests" / "unit", ROOT / "tests" / "integration")
@@ -27,3 +28,23 @@ def no_sleep(request, monkeypatch):
         really_sleep(seconds)
 
     monkeypatch.setattr(time, "sleep", refuse)
+
+
+@pytest.fixture(autouse=True)
+def no_garbage_of_others(caplog):
+    """Keep out of the records of a test what asyncio says when it collects a task of an earlier one."""
+    said = ("never retrieved", "was destroyed but it is pending")
+    caplog.handler.addFilter(
+        lambda record: record.name != "asyncio" or not any(words in record.getMessage() for words in said)
+    )
+
+
+@pytest.fixture
+def own_registry() -> Iterator[None]:
+    """Forget after the test what the code of a page registers."""
+    from scheduler.registry import registry
+
+    before = set(registry.names())
+    yield
+    for name in set(registry.names()) - before:
+        registry.remove(name)

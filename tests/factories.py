@@ -5,12 +5,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from scheduler.engine.base import Claimed, Engine
-from scheduler.engine.claim import Claims, claim_due, claim_waiting
+from scheduler.engine.claim import Claims, claim_due
+from scheduler.engine.claim_promised import claim_waiting
 from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
-from scheduler.engine.plan import replan
-from scheduler.engine.presence import Process, join
+from scheduler.engine.instances import Process, join
+from scheduler.engine.replan import replan
 from scheduler.engine.tick import Tick, tick
 from scheduler.models import Job, RunLog, Status
+from scheduler.models.job import PLAN
 from scheduler.policy.codec import from_options
 from scheduler.registry import Registry, register
 from scheduler.schedules import Every, Schedule
@@ -28,7 +30,7 @@ def at(seconds: float = 0, **units: float) -> datetime:
     return T0 + timedelta(seconds=seconds, **units)
 
 
-def make_registry(*names: str, function: Callable[..., Any] = lambda: None, **options: Any) -> Registry:
+def make_registry(*names: str, function: Callable[..., Any] = lambda **kwargs: None, **options: Any) -> Registry:
     """Return a registry of its own with tasks of these names."""
     tasks = Registry()
     for name in names:
@@ -67,7 +69,7 @@ def make_job(
 def plan(job: Job, now: datetime) -> None:
     """Plan a job, as the first tick after its creation does."""
     replan(job, now)
-    columns = {name: getattr(job, name) for name in ("anchor_at", "next_run_at", "next_start_at")}
+    columns = {name: getattr(job, name) for name in ("anchor_at", *PLAN, "plan_basis")}
     Job.objects.filter(pk=job.pk).update(**columns)
 
 
@@ -77,8 +79,10 @@ def tick_at(engine: Engine, now: datetime, *, capacity: int = 100, ahead: float 
 
 
 def claim_at(engine: Engine, now: datetime, *, limit: int = 100, ahead: float = 0) -> Claims:
-    """Claim what is due, promised attempts first."""
-    claims = claim_waiting(engine, now, ahead=timedelta(seconds=ahead), limit=limit)
+    """Claim what is due, promised attempts first where there are any: as a pass does."""
+    claims = Claims()
+    if RunLog.objects.filter(status=Status.PENDING).exists():
+        claims += claim_waiting(engine, now, ahead=timedelta(seconds=ahead), limit=limit)
     claims += claim_due(engine, now, ahead=timedelta(seconds=ahead), limit=limit)
     return claims
 
@@ -92,8 +96,9 @@ def claim_one(engine: Engine, now: datetime) -> Claimed:
 def ended(
     claimed: Claimed, now: datetime, status: str = Status.SUCCEEDED, *, after: float = 0, **outcome: Any
 ) -> Finished:
-    """Return the end of a run at `now + after` seconds."""
+    """Return the end of a run at `now + after` seconds; its state is empty, unless it is given."""
     finished_at = now + timedelta(seconds=after)
+    outcome.setdefault("state", {})
     return Finished(claimed.run, Outcome(status=status, started_at=now, finished_at=finished_at, **outcome))
 
 

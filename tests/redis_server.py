@@ -16,7 +16,7 @@ from scheduler.clock import SYSTEM_CLOCK
 from tests.acceptance.servers import free_port
 
 PROGRAM = shutil.which("redis-server")
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 class RedisServer:

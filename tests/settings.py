@@ -9,7 +9,7 @@ DEBUG = False
 USE_TZ = True
 TIME_ZONE = "UTC"
 ALLOWED_HOSTS = ["*"]
-DATABASES = {"default": env.db("DATABASE_URL", default="sqlite://:memory:")}
+DATABASES = {"default": env.db_url_config(env("DATABASE_URL", default="") or "sqlite://:memory:")}  # empty: unset
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -40,3 +40,5 @@ TEMPLATES = [
 ]
 ROOT_URLCONF = "tests.urls"
 STATIC_URL = "static/"
+# Hundreds of tests make a user: a slow hasher would cost them minutes.
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

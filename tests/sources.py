@@ -2,12 +2,14 @@
 
 import ast
 import gc
+from functools import cache
 from pathlib import Path
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
-    """Parse a file while nothing is collected: a finalizer that logs a traceback parses in the middle of it, which
-    Python 3.11 takes for an error of its own (gh-106905)."""
+    """Parse a file, once in a process, while nothing is collected: a finalizer that logs a traceback parses in the
+    middle of it, which Python 3.11 takes for an error of its own (gh-106905)."""
     gc.disable()
     try:
         return ast.parse(path.read_text(encoding="utf-8"))

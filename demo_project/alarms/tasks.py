@@ -2,10 +2,13 @@
 
 import asyncio
 import logging
+import os
 import random
 from datetime import timedelta
 from threading import Event as Pause
 
+from django.conf import settings
+from django.db.models import Count
 from django.utils import timezone
 
 from demo_project.alarms.models import Event
@@ -74,6 +77,18 @@ def scan_archive(context: RunContext) -> str:
         if part % 5 == 0:
             log.info("%d of %d parts scanned", part, ARCHIVE_PARTS)
     return f"{ARCHIVE_PARTS} parts scanned"
+
+
+@register(
+    "count_by_source",
+    schedule=Every(seconds=20),
+    executor="celery" if settings.CELERY_BROKER_URL else "thread",
+    handover_timeout="30s",
+)
+def count_by_source() -> str:
+    """Work that may go to another machine: with CELERY_BROKER_URL it runs in a worker of Celery."""
+    counts = Event.objects.values_list("source").annotate(Count("pk")).order_by("source")
+    return ", ".join(f"{source}: {count}" for source, count in counts[:3]) + f" (process {os.getpid()})"
 
 
 @register("sum_up_visit", schedule=OnActivity(VISIT, dimensions=1))

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from demo_project.alarms.models import Event
 from demo_project.alarms.tasks import KEEP
-from scheduler import get_queue_depths, schedule_user_task
+from scheduler import get_queue_depths, list_jobs, schedule_user_task
 from scheduler.conf import conf
 from scheduler.models import OPEN, Instance, Job, JobState, RunLog, Status
 
@@ -113,7 +113,7 @@ def _rows(now: datetime) -> list[Row]:
     newest = Job.objects.order_by().values_list(Subquery(ended.values("pk")[:1]))
     last = {run.job_id: run for run in RunLog.objects.defer("log").filter(pk__in=newest)}
     bars, waiting = _bars(now), get_queue_depths()
-    return [Row(job, last.get(job.pk), bars[job.pk], waiting.get(job.name)) for job in Job.objects.all()]
+    return [Row(job, last.get(job.pk), bars[job.pk], waiting.get(job.name)) for job in list_jobs()]
 
 
 def _bars(now: datetime) -> defaultdict[int, list[Bar]]:

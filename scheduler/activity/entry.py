@@ -76,7 +76,7 @@ def taken(entry: Entry, *, token: str, slot: datetime, lease_until: datetime, no
 
 
 def ended(entry: Entry, ending: Ending, rules: OnActivity, now: datetime) -> Entry:
-    """End the run of an entry. It is due again if the user did something meanwhile, or it failed and may be retried."""
+    """End the run of an entry. It is due again after further activity, or if it failed and may be retried."""
     free = replace(entry, lock_token="", taken_at=None, slot=None)
     if ending is Ending.NOT_RUN:
         return _planned(free, rules, now)
@@ -91,12 +91,12 @@ def ended(entry: Entry, ending: Ending, rules: OnActivity, now: datetime) -> Ent
 
 
 def written_off(entry: Entry, rules: OnActivity, now: datetime) -> Entry:
-    """End an entry that nobody has run for too long."""
+    """End an entry that did not run in time."""
     return _done(replace(entry, taken_events=entry.events), rules, now)
 
 
 def is_stale(entry: Entry, rules: OnActivity, now: datetime) -> bool:
-    """Return whether nobody ran a pending entry within the `task_ttl` of its being due."""
+    """Return whether a pending entry has not run within `task_ttl` of being due."""
     return now - entry.wake_at > rules.task_ttl
 
 

@@ -1,11 +1,14 @@
 """Keys: which user an activity belongs to."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from scheduler.arguments import is_storable
 from scheduler.exceptions import InvalidOption
 from scheduler.models.activity import KEY_LENGTH
+from scheduler.safetext import shown
 
 SEPARATOR = ":"
 ESCAPE = "\\"
@@ -30,24 +33,39 @@ class UserKeyBuilder:
     A `:` or a backslash within an id is escaped by a backslash; an id that is not given counts as `default`.
     """
 
-    dimensions: int = len(NAMES)
+    count: int = len(NAMES)
+    """How many of the ids tell users apart."""
     default: str = DEFAULT
 
     def __post_init__(self) -> None:
-        if self.dimensions not in range(1, len(NAMES) + 1):
-            raise InvalidOption(f"dimensions is {self.dimensions!r}; it must be 1, 2 or 3.")
+        if self.count not in range(1, len(NAMES) + 1):
+            raise InvalidOption(f"count is {shown(self.count)}; it must be 1, 2 or 3.")
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The names of the ids that tell users apart, such as `("user_id", "device_id")`."""
+        return NAMES[: self.count]
+
+    def from_dict(self, ids: Mapping[str, Any]) -> str:
+        """Return the key of the user with these ids by name, as `Entry.ids` has them; raises InvalidOption."""
+        unknown = sorted(ids.keys() - set(NAMES))
+        if unknown or "user_id" not in ids:
+            raise InvalidOption(
+                f"The ids of a user are {', '.join(NAMES)}, the first of them always; not {shown(dict(ids))}."
+            )
+        return self.build(**ids)
 
     def build(self, user_id: Id | UUID, device_id: Id | UUID | None = None, agent_id: Id | UUID | None = None) -> str:
         """Return the key of a user; raises InvalidOption for an id that is none."""
         return self.user(user_id, device_id, agent_id).key
 
     def user(self, user_id: Id | UUID, device_id: Id | UUID | None = None, agent_id: Id | UUID | None = None) -> User:
-        """Return the user with its key. What is beyond the dimensions tells nobody apart, and is left out."""
+        """Return the user with its key. Ids beyond the dimensions do not tell users apart and are left out."""
         if user_id is None:
             raise InvalidOption("user_id is None; it must be text or a whole number.")
         given = [_checked(name, value) for name, value in zip(NAMES, (user_id, device_id, agent_id), strict=True)]
-        known = [*given[: self.dimensions], *[None] * (len(NAMES) - self.dimensions)]
-        parts = [self.default if value is None else str(value) for value in known[: self.dimensions]]
+        known = [*given[: self.count], *[None] * (len(NAMES) - self.count)]
+        parts = [self.default if value is None else str(value) for value in known[: self.count]]
         key = SEPARATOR.join(map(_escaped, parts))
         if len(key) > KEY_LENGTH:
             raise InvalidOption(f"The ids of a user make a key of {len(key)} characters; at most {KEY_LENGTH} fit.")
@@ -64,8 +82,8 @@ class UserKeyBuilder:
                 escaped = True
             else:
                 parts.append("")
-        if escaped or len(parts) != self.dimensions:
-            raise InvalidOption(f"{key!r} is no key of {self.dimensions} ids.")
+        if escaped or len(parts) != self.count:
+            raise InvalidOption(f"{shown(key)} is no key of {self.count} ids.")
         return tuple(parts)
 
 
@@ -80,4 +98,4 @@ def _checked(name: str, value: object) -> Id | None:
         return value
     if isinstance(value, str) and value and value == value.strip() and is_storable(value):
         return value
-    raise InvalidOption(f"{name} is {value!r}; it must be text without blank ends, a whole number or a UUID.")
+    raise InvalidOption(f"{name} is {shown(value)}; it must be text without blank ends, a whole number or a UUID.")

@@ -4,8 +4,21 @@ Changes state through `engine/control` only; runs nothing inside a request. The 
 project with another ModelAdmin (django-unfold, say) can put them before its own class.
 """
 
-from scheduler.admin.instance import InstanceAdmin, InstanceAdminMixin
-from scheduler.admin.job import JobAdmin, JobAdminMixin
-from scheduler.admin.run import RunLogAdmin, RunLogAdminMixin
+from scheduler.admin.instances import InstanceAdmin, InstanceAdminMixin
+from scheduler.admin.jobs.job_admin import JobAdmin, JobAdminMixin
+from scheduler.admin.notices.notice_admin import NoticeAdmin, NoticeAdminMixin
+from scheduler.admin.runs.run_admin import RunLogAdmin, RunLogAdminMixin
+from scheduler.admin.tokens.token_admin import ApiTokenAdmin, ApiTokenAdminMixin
 
-__all__ = ["InstanceAdmin", "InstanceAdminMixin", "JobAdmin", "JobAdminMixin", "RunLogAdmin", "RunLogAdminMixin"]
+__all__ = [
+    "ApiTokenAdmin",
+    "ApiTokenAdminMixin",
+    "InstanceAdmin",
+    "InstanceAdminMixin",
+    "JobAdmin",
+    "JobAdminMixin",
+    "NoticeAdmin",
+    "NoticeAdminMixin",
+    "RunLogAdmin",
+    "RunLogAdminMixin",
+]

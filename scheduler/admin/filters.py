@@ -3,21 +3,35 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
+from django.conf import settings
 from django.contrib import admin
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from scheduler.admin.asked import whole_number
-from scheduler.admin.attention import CALM, FAILURES, stuck_jobs, with_attention
-from scheduler.admin.context import now_of
-from scheduler.engine.held import paused_groups, stopped_by
-from scheduler.engine.overdue import overdue
-from scheduler.models import Job, RunLog
+from scheduler.admin.allowed import jobs_for
+from scheduler.admin.page_context import judged_of, now_of, tasks_and_groups, with_attention
+from scheduler.admin.request_values import whole_number
+from scheduler.admin.runs.search_window import day_of_query
+from scheduler.engine.views.conditions import CALM, IN_STATE, URGENT, urgent
+from scheduler.engine.views.lately import FAILED, MISSED, due_soon, jobs_lately, late
+from scheduler.models import Job, JobState, RunLog
+from scheduler.models.carriers import CARRIERS
 
 MOST_CHOICES = 40
 PERIODS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
+
+
+STATES = {
+    "running": _("running"), "broken": _("broken"), "stuck": _("stuck"), "overdue": _("overdue"),
+    "failing": _("failing"), "not_fresh": _("success overdue"), "deadline_missed": _("deadline missed"),
+    "slower": _("slower than usual"), "paused": _("paused"), "disabled": _("disabled"), "orphaned": _("orphaned"),
+    "invalid": _("invalid"),
+}  # fmt: skip
+LATELY = {"due": _("due in the next hour"), "missed": _("missed in 24 h"), "late": _("late in 24 h")}
+OUTCOMES = {"running": _("running"), "failed": _("failed"), "missed": _("missed"), "late": _("late")}
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -28,35 +42,31 @@ class StateFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """The states, the urgent ones first."""
-        return [
-            ("attention", _("needs attention")), ("running", _("running")), ("broken", _("broken")),
-            ("stuck", _("stuck")), ("overdue", _("overdue")), ("failing", _("failing")), ("paused", _("paused")),
-            ("disabled", _("disabled")), ("orphaned", _("orphaned")), ("invalid", _("invalid")),
-        ]  # fmt: skip
+        return [("attention", _("needs attention")), *STATES.items(), *LATELY.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
         """Keep the jobs in the chosen state."""
         chosen = self.value()
         if chosen == "attention":
-            return with_attention(queryset, now_of(request)).filter(attention__lt=CALM)
-        if chosen == "overdue":
-            return queryset.filter(overdue(now_of(request)))
-        if chosen == "paused":
-            return queryset.filter(stopped_by(paused_groups()))
-        conditions: dict[str, Q] = {
-            "running": Q(active_runs__gt=0),
-            "broken": Q(broken_at__isnull=False),
-            "stuck": Q(pk__in=stuck_jobs()),
-            "failing": Q(last_status__in=FAILURES),
-            "disabled": Q(enabled=False),
-            "orphaned": Q(orphaned_at__isnull=False),
-            "invalid": ~Q(problem="") & Q(orphaned_at__isnull=True),
-        }
-        return queryset.filter(conditions.get(chosen or "", Q()))
+            return with_attention(queryset, request).filter(attention__lt=CALM)
+        if chosen == "due":
+            return queryset.filter(due_soon(now_of(request)))
+        if chosen in LATELY:
+            return queryset.filter(jobs_lately(MISSED if chosen == "missed" else late(), now_of(request)))
+        if chosen in URGENT:
+            return queryset.filter(urgent(now_of(request), judged_of(request))[chosen])
+        return queryset.filter(IN_STATE[JobState(chosen)]) if chosen in STATES else queryset
 
 
 class TaskFilter(admin.AllValuesFieldListFilter):
-    """Jobs by task; nothing to choose while every job has the same."""
+    """Jobs by task, or by group; nothing to choose while every job has the same. One query finds both."""
+
+    def __init__(
+        self, field: Any, request: HttpRequest, params: Any, model: Any, model_admin: Any, field_path: str
+    ) -> None:
+        super().__init__(field, request, params, model, model_admin, field_path)
+        found = tasks_and_groups(request, model_admin.get_queryset(request))
+        self.lookup_choices = sorted({pair[field.name] for pair in found})  # type: ignore[assignment]
 
     def has_output(self) -> bool:
         """Whether there is something to choose from, and not too much."""
@@ -66,6 +76,69 @@ class TaskFilter(admin.AllValuesFieldListFilter):
         """Name the empty value: it means “in no group”."""
         for choice in super().choices(changelist):
             yield choice | {"display": choice["display"] or _("none")}
+
+
+class EnqueuedFilter(admin.SimpleListFilter):
+    """Jobs, or those that only carry tasks that were enqueued: one for each function and queue."""
+
+    title = _("jobs")
+    parameter_name = "jobs"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """The only choice."""
+        return [("enqueued", _("enqueued tasks"))]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        """Name the choice that is made at first."""
+        first, *rest = super().choices(changelist)
+        yield first | {"display": _("with a schedule")}
+        yield from rest
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
+        """Keep the ones or the others."""
+        return queryset.filter(CARRIERS if self.value() == "enqueued" else ~CARRIERS)
+
+
+class ErrorsFilter(admin.SimpleListFilter):
+    """Runs that reported errors: they may have succeeded all the same, and count as failed."""
+
+    title = _("errors")
+    parameter_name = "errors"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """The only choice."""
+        return [("some", _("with errors"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[RunLog]) -> QuerySet[RunLog]:
+        """Keep the runs with errors."""
+        return queryset.filter(errors__gt=0) if self.value() == "some" else queryset
+
+
+class OutcomeFilter(admin.SimpleListFilter):
+    """Runs that live, and those with which something went wrong: what the numbers on other pages count."""
+
+    title = _("outcome")
+    parameter_name = "outcome"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """What the numbers count."""
+        return list(OUTCOMES.items())
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> QuerySet[RunLog]:
+        """Keep the runs of the chosen outcome."""
+        match self.value():
+            case "running":
+                found = queryset.living()
+            case "failed":
+                found = queryset.filter(FAILED)
+            case "missed":
+                found = queryset.filter(MISSED)
+            case "late":
+                found = queryset.filter(late())
+            case _:
+                found = queryset
+        runs: QuerySet[RunLog] = found
+        return runs
 
 
 class PeriodFilter(admin.SimpleListFilter):
@@ -87,6 +160,63 @@ class PeriodFilter(admin.SimpleListFilter):
         return queryset if period is None else queryset.filter(scheduled_for__gte=now_of(request) - period)
 
 
+class GivenFilter(admin.SimpleListFilter):
+    """What a link asks for; there is nothing to choose from."""
+
+    template = "admin/scheduler/includes/job_filter.html"
+    column = ""
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """What was asked for, said as it is."""
+        given = request.GET.get(self.parameter_name or "", "")
+        return [(given, given[:100])] if given else []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[RunLog]) -> QuerySet[RunLog]:
+        """Keep the runs with this value."""
+        return queryset.filter(**{self.column: self.value()}) if self.value() else queryset
+
+
+class ErrorFilter(GivenFilter):
+    """Runs that failed with an exception of one class."""
+
+    title, parameter_name, column = _("error"), "error", "error_class"
+
+
+class InstanceFilter(GivenFilter):
+    """Runs of one process."""
+
+    title, parameter_name = _("instance"), "instance"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[RunLog]) -> QuerySet[RunLog]:
+        """Keep the runs of the instance; of what is no id there are none."""
+        try:
+            return queryset.filter(instance_id=UUID(self.value())) if self.value() else queryset
+        except ValueError:
+            return queryset.none()
+
+
+class DayFilter(GivenFilter):
+    """Runs whose slots lie on a day of the project's zone, which is written in a field."""
+
+    title, parameter_name = _("day"), "day"
+    template = "admin/scheduler/includes/day_filter.html"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Always one, or Django would leave the filter out."""
+        return [("", "")]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        """What the form of the field sends besides."""
+        yield {"zone": settings.TIME_ZONE}
+        gone = ("p", "before", self.parameter_name)
+        yield from ({"name": name, "value": value} for name, value in changelist.params.items() if name not in gone)
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[RunLog]) -> QuerySet[RunLog]:
+        """Keep the runs of the day."""
+        day = day_of_query(request)
+        return queryset if day is None else queryset.filter(scheduled_for__gte=day[0], scheduled_for__lt=day[1])
+
+
 class JobFilter(admin.SimpleListFilter):
     """Runs of one job, when a link asks for it; there is no list to choose from, for jobs may be thousands."""
 
@@ -97,7 +227,7 @@ class JobFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """The chosen job only."""
         chosen = whole_number(request.GET.get(self.parameter_name, ""))
-        jobs = Job.objects.filter(pk=chosen).only("name") if chosen else ()
+        jobs = jobs_for(model_admin.admin_site, request).filter(pk=chosen).only("name") if chosen else ()
         return [(str(job.pk), job.name) for job in jobs]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[RunLog]) -> QuerySet[RunLog]:

@@ -8,8 +8,12 @@ from typing import Any
 from django.db import router
 
 from scheduler.conf import conf
-from scheduler.models import Job, RunLog
+from scheduler.engine.unable import Unable
+from scheduler.models import ALL_GROUPS, Job, RunLog, TakenGroups
 from scheduler.registry import Registry, Task, registry
+
+HUNG_AFTER = 5
+"""Times to live after which a process that lives is dead all the same where silence may only mean waiting."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,6 +25,18 @@ class Engine:
     name: str = ""
     foreign_tasks: set[str] = field(default_factory=set)
     """Tasks that only other instances on this database register; their jobs are theirs to run."""
+    was_refused: bool = False
+    """Whether the database may not have taken what the code says of some job; only then is that looked for again."""
+    not_played: frozenset[str] = frozenset()
+    """Tasks of the code that a test leaves out; their jobs are left as they are."""
+    unable: Unable = field(default_factory=Unable)
+    """Jobs that this process cannot read or claim just now."""
+    zones_told: frozenset[str] = frozenset()
+    """The different zones of live processes of which the log has told."""
+    handovers: frozenset[str] = frozenset()
+    """Executors to which this process hands runs over. Where it names none, whatever is claimed starts here."""
+    takes: TakenGroups = ALL_GROUPS
+    """The groups whose jobs this process starts, or hands over."""
     lost_races: int = 0
 
     @property
@@ -32,6 +48,11 @@ class Engine:
     def dead_before(now: datetime) -> datetime:
         """Return the instant before which an instance must have beaten to count as dead."""
         return now - timedelta(seconds=conf.INSTANCE_TTL_SECONDS)
+
+    @staticmethod
+    def hung_before(now: datetime) -> datetime:
+        """Return the instant before which an instance must have beaten to count as dead although its process lives."""
+        return now - timedelta(seconds=HUNG_AFTER * conf.INSTANCE_TTL_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,25 +7,34 @@ from operator import attrgetter
 from django.db import IntegrityError
 
 from scheduler.engine.base import Engine
-from scheduler.engine.bulk import LostRace, insert_runs, update_rows
+from scheduler.engine.db.bulk import LostRace, insert_runs, update_rows
+from scheduler.engine.db.tally import count_runs
+from scheduler.engine.db.transactions import write_transaction
 from scheduler.engine.dependencies import wake_dependents
+from scheduler.engine.events import write_events
 from scheduler.engine.outcome import Finished, Outcome, Settled
+from scheduler.engine.replan import asked_at_once
 from scheduler.engine.settle import settle
-from scheduler.engine.write import write_transaction
+from scheduler.engine.tasks.ends import finish_tasks, note_stale
 from scheduler.models import Job, RunLog, Status, Trigger
+from scheduler.models.job import PLAN
 from scheduler.models.primary import locked
 
 __all__ = ["Finished", "Outcome", "Settled", "finish_runs"]
 
 RUN_COLUMNS = (
-    "status", "due_at", "started_at", "finished_at", "result", "error", "log", "totals", "progress", "reason",
+    "status", "due_at", "started_at", "finished_at", "result", "error", "error_class", "log", "totals", "errors",
+    "progress", "reason", "checkpoint",
 )  # fmt: skip
 JOB_COLUMNS = (
     "version",
-    "next_run_at", "next_start_at", "last_slot", "active_runs", "consecutive_failures", "broken_at", "problem", "state",
-    "last_run_at", "last_finished_at", "last_status", "last_success_at", "last_outcome_at",
-    "successes", "failures", "timeouts", "losses", "cancellations", "skips",
+    *PLAN, "last_slot", "postponed_until", "active_runs",
+    "consecutive_failures", "broken_at", "problem", "state",
+    "last_run_at", "last_finished_at", "last_status", "last_errors", "last_success_at", "last_outcome_at",
+    "successes", "successes_with_errors", "failures", "timeouts", "losses", "cancellations", "skips",
 )  # fmt: skip
+GOES_ON = (Status.LOST, Status.PENDING)
+"""How a run ends that goes on later, unless it was asked to stop."""
 run_values, job_values = attrgetter(*RUN_COLUMNS), attrgetter(*JOB_COLUMNS)
 
 
@@ -33,12 +42,24 @@ def finish_runs(engine: Engine, ends: Sequence[Finished], *, in_doubt: bool = Fa
     """Write the ends of runs in one transaction. An end whose token is void changes nothing but a note on the run.
 
     Most jobs are as their claim left them, so the ends are written on that condition, without reading anything first.
-    If anybody changed one of the jobs meanwhile, nothing was written, and the rows are locked and read. `in_doubt`
+    If one of the jobs has changed since, nothing was written, and the rows are locked and read. `in_doubt`
     reads at once: for runs of others, and when an earlier try may have been committed although its answer was lost.
-    So do two ends of one job, which must add up, and runs that were lost: somebody may have asked them to stop.
+    So do two ends of one job, which must add up, and runs that were lost or wait for their gate: a person may have
+    asked them to stop. So do those of which the state counts that they saved while they lived. Tasks that were enqueued
+    end in a transaction of their own, which touches no job.
     """
+    runs = [end for end in ends if not end.run.cause.carried]
+    if len(runs) == len(ends):
+        return _finish_runs(engine, runs, in_doubt=in_doubt)
+    settled = finish_tasks(engine, [end for end in ends if end.run.cause.carried], in_doubt=in_doubt)
+    if runs:
+        settled += _finish_runs(engine, runs, in_doubt=in_doubt)
+    return settled
+
+
+def _finish_runs(engine: Engine, ends: Sequence[Finished], *, in_doubt: bool) -> Settled:
     each_of_its_own_job = len({end.run.job_id for end in ends}) == len(ends)
-    if each_of_its_own_job and not in_doubt and all(end.outcome.status != Status.LOST for end in ends):
+    if each_of_its_own_job and not in_doubt and not any(_is_of_its_row(end.outcome) for end in ends):
         try:
             with write_transaction(engine.using):
                 return _settle_all(engine, [(end.run, end.outcome) for end in ends], Settled())
@@ -51,39 +72,46 @@ def finish_runs(engine: Engine, ends: Sequence[Finished], *, in_doubt: bool = Fa
         return _settle_all(engine, _as_stored(engine, ends, settled), settled, asks=True)
 
 
+def _is_of_its_row(outcome: Outcome) -> bool:
+    """Whether only the row of the run, as it stands, tells what follows from its end."""
+    return outcome.status in GOES_ON or outcome.leaves_state
+
+
 def _settle_all(
     engine: Engine, ends: Sequence[tuple[RunLog, Outcome]], settled: Settled, *, asks: bool = False
 ) -> Settled:
-    versions = {run.job_id: run.job.version for run, _ in ends}
     statuses = {run.pk: run.status for run, _ in ends}
-    follow_ups = [row for run, outcome in ends for row in settle(run, outcome, settled)]
+    with asked_at_once({run.job_id: run.job for run, _ in ends}.values()):
+        follow_ups = [row for run, outcome in ends for row in settle(run, outcome, settled)]
     if asks:
         follow_ups = [row for row in follow_ups if not _is_decided(engine, row, settled)]
     runs = [run for run, _ in ends]
+    jobs = {run.job_id: run.job for run in runs}
     _write_runs(engine, runs, statuses)
-    _write_jobs(engine, {run.job_id: run.job for run in runs}, versions)
+    _write_jobs(engine, jobs)
     insert_runs(engine.using, follow_ups)
-    settled.promised += wake_dependents(engine.using, [run.job for run in runs])
-    if runs:
-        settled.promised += promote_backfill(engine, runs, max(run.finished_at for run in runs))
-    _note_stale(engine, settled.stale)
+    count_runs(engine.using, [*runs, *follow_ups])
+    settled.promised += wake_dependents(engine.using, jobs.values())
+    settled.promised += _promote_backfills(engine, runs)
+    note_stale(engine, settled.stale)
+    _note_broken(engine, settled.broken)
+    write_events(engine.using, settled.events)
     return settled
 
 
 def _as_stored(engine: Engine, ends: Sequence[Finished], settled: Settled) -> list[tuple[RunLog, Outcome]]:
-    """Lock the runs, then their jobs in the order of their ids, so that two instances never wait for each other."""
-    ids = [end.run.pk for end in ends]
-    runs = {run.pk: run for run in locked(RunLog.objects.using(engine.using).filter(pk__in=ids).order_by("pk"))}
-    job_ids = {run.job_id for run in runs.values()}
-    jobs = {job.pk: job for job in locked(Job.objects.using(engine.using).filter(pk__in=job_ids).order_by("pk"))}
+    """Return the runs that may still be ended, with their ends; notes those whose token is void, or which are written.
+
+    An end that is written already had an answer that never came.
+    """
+    runs = lock_with_jobs(engine, [end.run.pk for end in ends])
     valid = []
     for end in ends:
         run = runs.get(end.run.pk)
         if run is None:
             continue
-        run.job = jobs[run.job_id]
         if _is_written(run, end):
-            if run.instance_id == engine.instance_id:
+            if run.instance_id == engine.instance_id and not end.outcome.waits:
                 _tell_of(run, settled)
         elif run.is_living and run.token == end.run.token:
             valid.append((run, end.outcome))
@@ -92,10 +120,19 @@ def _as_stored(engine: Engine, ends: Sequence[Finished], settled: Settled) -> li
     return valid
 
 
+def lock_with_jobs(engine: Engine, ids: Sequence[int]) -> dict[int, RunLog]:
+    """Lock the runs, then their jobs in the order of their ids, so that two instances never wait for each other."""
+    runs = {run.pk: run for run in locked(RunLog.objects.using(engine.using).filter(pk__in=ids).order_by("pk"))}
+    job_ids = {run.job_id for run in runs.values()}
+    jobs = {job.pk: job for job in locked(Job.objects.using(engine.using).filter(pk__in=job_ids).order_by("pk"))}
+    for run in runs.values():
+        run.job = jobs[run.job_id]
+    return runs
+
+
 def _is_decided(engine: Engine, row: RunLog, settled: Settled) -> bool:
     """Whether the ledger has what should follow: slots that were passed over before the clock was set back, say."""
-    same = RunLog.objects.using(engine.using).filter(job=row.job, scheduled_for=row.scheduled_for, attempt=row.attempt)
-    if not same.exists():
+    if not stands_in_ledger(engine.using, row):
         return False
     if row.status == Status.SKIPPED:
         row.job.skips -= 1 + row.coalesced
@@ -103,14 +140,22 @@ def _is_decided(engine: Engine, row: RunLog, settled: Settled) -> bool:
     return True
 
 
+def stands_in_ledger(using: str, row: RunLog) -> bool:
+    """Return whether the ledger has the slot and attempt of a row that the database refused."""
+    same = RunLog.objects.using(using).filter(job=row.job, scheduled_for=row.scheduled_for, attempt=row.attempt)
+    return same.exists()
+
+
 def _is_written(run: RunLog, end: Finished) -> bool:
     """Whether an earlier try was committed although its answer never came."""
+    if end.outcome.waits and run.status == Status.PENDING:
+        return (run.token, run.status, run.reason) == (end.run.token, Status.PENDING, end.outcome.reason)
     written = run.token, run.due_at, run.finished_at, run.reason
     return written == (end.run.token, None, end.outcome.finished_at, end.outcome.reason)
 
 
 def _tell_of(run: RunLog, settled: Settled) -> None:
-    """Nobody has heard of an end whose answer never came: not the receivers of signals, nor who starts what follows."""
+    """An end whose answer never came has not been announced, to receivers of signals or to what starts next."""
     (settled.skipped if run.status == Status.SKIPPED else settled.finished).append(run)
     settled.broken += [run] if run.job.broken_at == run.finished_at else []
     settled.promised += 1
@@ -121,11 +166,16 @@ def _write_runs(engine: Engine, runs: list[RunLog], statuses: dict[int, str]) ->
     update_rows(engine.using, RunLog, RUN_COLUMNS, ("id", "token", "status"), rows)
 
 
-def _write_jobs(engine: Engine, jobs: dict[int, Job], versions: dict[int, int]) -> None:
+def _write_jobs(engine: Engine, jobs: dict[int, Job]) -> None:
     for job in jobs.values():
         job.version += 1
-    rows = ((*job_values(jobs[pk]), pk, versions[pk]) for pk in sorted(jobs))
+    rows = ((*job_values(jobs[pk]), pk, jobs[pk].version - 1) for pk in sorted(jobs))
     update_rows(engine.using, Job, JOB_COLUMNS, ("id", "version"), rows)
+
+
+def _promote_backfills(engine: Engine, runs: Sequence[RunLog]) -> int:
+    ended = [run for run in runs if run.finished_at is not None]
+    return promote_backfill(engine, ended, max(run.finished_at for run in ended)) if ended else 0
 
 
 def promote_backfill(engine: Engine, ended: Sequence[RunLog], now: datetime) -> int:
@@ -150,6 +200,7 @@ def end_cancelled(engine: Engine, cancelled: Iterable[RunLog], now: datetime) ->
         wake_dependents(engine.using, jobs.values())
 
 
-def _note_stale(engine: Engine, ids: list[int]) -> None:
-    if ids:
-        RunLog.objects.using(engine.using).filter(pk__in=ids).update(note="finished late: its claim was void by then")
+def _note_broken(engine: Engine, runs: list[RunLog]) -> None:
+    """The runs that tripped a breaker say so; they are few, and no column that every end would have to write."""
+    for run in runs:
+        RunLog.objects.using(engine.using).filter(pk=run.pk).update(note=run.note)

@@ -1,7 +1,7 @@
 """Limits over several jobs and runs: groups, pauses of groups, and rate limits."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -9,19 +9,19 @@ from django.db.models import Count, Max, Q, QuerySet
 
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
-from scheduler.engine.write import lock_in_order, write_transaction
-from scheduler.models import EVERYTHING, PATIENT, UNPLANNED, Group, Job, RunLog, Trigger
+from scheduler.models import EVERYTHING, Group, Job, RunLog, TakenGroups, Trigger, in_groups
 from scheduler.models.primary import locked
 from scheduler.policy import Policy
 from scheduler.policy.overlap import Overlap
-from scheduler.signals import after_commit, group_resumed
 
-REPLACES = f'"{Overlap.REPLACE}"'
-"""What the text of a policy contains that has a living run make room for the next slot."""
 WINDOW = 0.99
 """The part of a window of a rate limit in which starts are counted."""
 NOT_BEGUN = 50
 """So many rows are looked at beyond those that a rate limit allows: claims behind a closed gate are no starts."""
+
+
+TO_PLAN = Q(stale=True) | Q(paused_at__isnull=False)
+"""The condition on jobs that are only to be planned: that takes no place, and is no start that a pause could stop."""
 
 
 @dataclass(slots=True)
@@ -35,27 +35,26 @@ class Limits:
 
     def pauses(self, job: Job) -> bool:
         """Return whether a pause of its group, or of everything, stops the job."""
-        return EVERYTHING in self.paused or job.group in self.paused
+        return bool(self.paused) and (EVERYTHING in self.paused or job.in_group in self.paused)
 
     def admits(self, job: Job) -> bool:
         """Take a place for one run of `job`, if its group has one."""
-        if job.group not in self.places:
+        if not self.places or (group := job.in_group) not in self.places:
             return True
-        self.places[job.group] -= 1
-        return self.places[job.group] >= 0
+        self.places[group] -= 1
+        return self.places[group] >= 0
 
     def open_jobs(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
         """Leave out the jobs whose groups take no run now, so that they do not crowd out the others.
 
-        Those that are only to be planned stay: that takes no place, and is no start that a pause could stop. Nor does
-        it take one to ask the run to stop that is to be replaced, which may be what fills the group.
+        Those that are only to be planned stay. Nor does it take a place to ask the run to stop that is to be replaced,
+        which may be what fills the group.
         """
-        to_plan = Q(next_start_at=UNPLANNED) | Q(paused_at__isnull=False)
         if EVERYTHING in self.paused:
-            return jobs.filter(to_plan)
+            return jobs.filter(TO_PLAN)
         shut = self.paused | self.full()
-        replaces = Q(active_runs__gt=0, policy__contains=REPLACES) & ~Q(group__in=self.paused)
-        return jobs.filter(to_plan | replaces | ~Q(group__in=shut)) if shut else jobs
+        replaces = Q(active_runs__gt=0, overlap=Overlap.REPLACE) & ~in_groups(self.paused)
+        return jobs.filter(TO_PLAN | replaces | ~in_groups(shut)) if shut else jobs
 
     def open_attempts(self, runs: QuerySet[RunLog], now: datetime) -> QuerySet[RunLog]:
         """Leave out the promised attempts that cannot start now, for the same reason.
@@ -64,13 +63,13 @@ class Limits:
         in a group count for all. What the plan promised a job that is paused itself is let through, to be cancelled.
         """
         goes_on = Q(job__paused_at__isnull=True) | Q(job__paused_until__lte=now)
-        runs = runs.filter(~Q(trigger__in=PATIENT) | goes_on)
+        runs = runs.filter(~Q(trigger__in=Trigger.which("waits")) | goes_on)
         runs = runs.filter(~Q(trigger=Trigger.ACTIVITY) | Q(job__enabled=True))
         if self.paused:
             by_hand = Q(trigger=Trigger.MANUAL)
-            runs = runs.filter(by_hand if EVERYTHING in self.paused else by_hand | ~Q(job__group__in=self.paused))
+            runs = runs.filter(by_hand if EVERYTHING in self.paused else by_hand | ~in_groups(self.paused, "job__"))
         full = self.full()
-        return runs.exclude(job__group__in=full) if full else runs
+        return runs.exclude(in_groups(full, "job__")) if full else runs
 
     def admits_attempt(self, job: Job, run: RunLog) -> bool:
         """Take a place for a promised attempt of `job`, if no pause stops it and its group has one."""
@@ -81,73 +80,52 @@ class Limits:
         return {name for name, places in self.places.items() if places <= 0}
 
 
-def read_limits(engine: Engine, *, waits: bool = False) -> Limits:
+def jobs_taken(takes: TakenGroups, jobs: QuerySet[Job]) -> QuerySet[Job]:
+    """Leave out the jobs of groups that a process does not take, but for those that are only to be planned."""
+    return jobs if takes.are_all else jobs.filter(takes.condition() | TO_PLAN)
+
+
+def attempts_taken(takes: TakenGroups, runs: QuerySet[RunLog]) -> QuerySet[RunLog]:
+    """Leave out the promised attempts of groups that a process does not take."""
+    return runs if takes.are_all else runs.filter(takes.condition("job__"))
+
+
+def read_limits(engine: Engine, *, waits: bool = False, most: Mapping[str, int] | None = None) -> Limits:
     """Return the limits as they stand, inside the transaction of a claim.
 
     The rows of limited groups are locked, so that two instances cannot count the same places; a group that another
-    instance is counting just now has none for us, unless the caller `waits` for it.
+    instance is counting just now has none for us, unless the caller `waits` for it. `most` has the limits, which else
+    are those of SCHEDULER_GROUPS.
     """
+    most = conf.GROUPS if most is None else most
     groups = Group.objects.using(engine.using)
     paused_at = dict(groups.values_list("name", "paused_at"))
     limits = Limits(paused={name for name, at in paused_at.items() if at is not None})
-    if conf.GROUPS:
-        if not conf.GROUPS.keys() <= paused_at.keys():
-            groups.bulk_create([Group(name=name) for name in conf.GROUPS], ignore_conflicts=True)
-        limited = groups.filter(name__in=list(conf.GROUPS)).order_by("name")
+    if most:
+        if not most.keys() <= paused_at.keys():
+            groups.bulk_create([Group(name=name) for name in most], ignore_conflicts=True)
+        limited = groups.filter(name__in=list(most)).order_by("name")
         ours = {group.name for group in locked(limited, skip_locked=not waits)}
-        limits.met_another = len(ours) < len(conf.GROUPS)
+        limits.met_another = len(ours) < len(most)
         living = living_by_group(engine, ours)
-        for name, most in conf.GROUPS.items():
-            limits.places[name] = most - living[name] if name in ours else 0
+        for name, places in most.items():
+            limits.places[name] = places - living[name] if name in ours else 0
     return limits
 
 
 def living_by_group(engine: Engine, names: Iterable[str]) -> Counter[str]:
     """Count the living runs of groups from the runs themselves, so that a crash cannot leave a wrong count."""
-    living = RunLog.objects.using(engine.using).living().filter(job__group__in=list(names))
-    return Counter(dict(living.values_list("job__group").annotate(Count("pk")).order_by()))
+    living = RunLog.objects.using(engine.using).living().filter(in_groups(names, "job__"))
+    found: Counter[str] = Counter()
+    for name, runs in living.values_list("job__group").annotate(Count("pk")).order_by():
+        found[name or conf.DEFAULT_GROUP] += runs
+    return found
 
 
 def full_groups(engine: Engine) -> set[str]:
     """Return the limited groups that have as many living runs as they may."""
     living = living_by_group(engine, conf.GROUPS) if conf.GROUPS else Counter()
     return {name for name, most in conf.GROUPS.items() if living[name] >= most}
-
-
-def end_expired_pauses(engine: Engine, now: datetime) -> None:
-    """End the pauses of groups whose time is over."""
-    _end_pauses(engine, Group.objects.using(engine.using).paused().filter(paused_until__lte=now), now)
-
-
-def resume_group_row(engine: Engine, name: str, now: datetime) -> bool:
-    """End the pause of a group and plan its jobs from now; False when it was not paused."""
-    return _end_pauses(engine, Group.objects.using(engine.using).paused().filter(name=name), now) > 0
-
-
-def _end_pauses(engine: Engine, groups: QuerySet[Group], now: datetime) -> int:
-    """End pauses at `now`, or when their time was over; returns how many.
-
-    All in one transaction: who sees that a group goes on must not see its jobs as if it had never been paused.
-    """
-    count = 0
-    with write_transaction(engine.using):
-        for group in locked(groups.order_by("name")):
-            ended_at = min(now, group.paused_until or now)
-            groups.filter(name=group.name).update(paused_at=None, paused_until=None, paused_by="", pause_reason="")
-            _plan_from(engine, group, ended_at)
-            after_commit(group_resumed, Group, using=engine.using, group=group)
-            count += 1
-    return count
-
-
-def _plan_from(engine: Engine, group: Group, ended_at: datetime) -> None:
-    """Have the jobs of a group planned from the end of its pause on, where that is later than what they wait for."""
-    waiting = Q(next_run_at__lt=ended_at) | Q(paused_until__lt=ended_at, next_start_at__gt=UNPLANNED)
-    jobs = Job.objects.using(engine.using).filter(waiting)
-    if group.name != EVERYTHING:
-        jobs = jobs.filter(group=group.name)
-    lock_in_order(jobs)
-    jobs.update(next_run_at=ended_at, next_start_at=UNPLANNED)
 
 
 def rate_is_used_up(engine: Engine, job: Job, policy: Policy, start: datetime) -> bool:

@@ -1,32 +1,36 @@
 """Rescue: close the runs of dead instances, so that nothing stays “running” for ever."""
 
 import logging
-from collections.abc import Callable
 from datetime import datetime
 from operator import attrgetter
 
 from django.db.models import QuerySet
 
 from scheduler.engine.base import Engine
+from scheduler.engine.db.one_by_one import each_alone, together
+from scheduler.engine.db.transactions import write_transaction
 from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
-from scheduler.engine.presence import Process, dead_instances
-from scheduler.engine.write import is_refusal, write_transaction
+from scheduler.engine.handover import take_back
+from scheduler.engine.instances import Told, dead_instances, never
 from scheduler.models import Instance, RunLog, Status
 
 logger = logging.getLogger("scheduler")
 
 
-def rescue(engine: Engine, now: datetime, is_gone: Callable[[Process], bool]) -> Settled:
+def rescue(engine: Engine, now: datetime, is_gone: Told, goes_on: Told = never) -> Settled:
     """Close every run whose instance died as `lost`. Any live one may do it, exactly one succeeds.
 
     The instances go in the same transaction: one that comes back just now either renews before it and keeps its runs,
-    or learns that it was declared dead.
+    or learns that it was declared dead. What it handed over may never have been sent, and is handed over again.
     """
-    dead = dead_instances(engine, now, is_gone)
+    dead = dead_instances(engine, now, is_gone, goes_on)
+    if not dead and not left_behind(engine).exists():
+        return Settled()  # and no turn to write is taken from those who wait for one
     with write_transaction(engine.using):
         for instance in sorted(dead, key=attrgetter("pk")):
             same = Instance.objects.using(engine.using).filter(pk=instance.pk, heartbeat_at=instance.heartbeat_at)
-            same.delete()
+            if same.delete()[0]:
+                take_back(engine, now, instance_id=instance.pk)
         return close_as_lost(engine, list(left_behind(engine)), now, "its process died")
 
 
@@ -61,29 +65,17 @@ def close_as_lost(
 
 def _close_all(engine: Engine, ends: list[Finished]) -> Settled:
     """One run whose end cannot be written keeps neither the others from being closed, nor the dead from being gone."""
-    try:
-        return finish_runs(engine, ends, in_doubt=True)
-    except Exception as error:
-        if not is_refusal(error):
-            raise
-        settled = Settled()
-        for end in ends:
-            settled += _close_one(engine, end)
-        return settled
+    closed = together(lambda: finish_runs(engine, ends, in_doubt=True))
+    if closed is not None:
+        return closed
+    settled = Settled()
 
+    def close(end: Finished) -> bool:
+        nonlocal settled
+        settled += finish_runs(engine, [end], in_doubt=True)
+        return True
 
-def _close_one(engine: Engine, end: Finished) -> Settled:
-    try:
-        return finish_runs(engine, [end], in_doubt=True)
-    except Exception as error:
-        if not is_refusal(error):
-            raise
-        job, run = end.run.job.name, end.run.pk
-        logger.error(
-            "Run %s of %s cannot be closed: %s",
-            run,
-            job,
-            error,
-            extra={"action": "close_failed", "job": job, "run": run},
-        )
-        return Settled()
+    for end, why in each_alone({end.run.pk: end for end in ends}, close):
+        text, job, pk = "Run %s of %s cannot be closed: %s", end.run.job.name, end.run.pk
+        logger.error(text, pk, job, why, extra={"action": "close_failed", "job": job, "run": pk})
+    return settled

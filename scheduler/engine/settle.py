@@ -4,62 +4,90 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from scheduler.conf import conf
-from scheduler.engine.outcome import NO_TIME, Outcome, Settled
-from scheduler.engine.plan import (
-    end_of_backoff,
-    last_instant,
-    plan_probe,
-    policy_of,
-    replan,
-    schedule_of,
-    set_next,
-    slot_behind,
-)
+from scheduler.engine.events import event_of_run
+from scheduler.engine.outcome import NO_TIME, UNTIL_ASKED_AGAIN, Outcome, Settled
+from scheduler.engine.plan import BEGINNING, End, Known, Plan, ended, stale
+from scheduler.engine.plan_basis import policy_of
+from scheduler.engine.postponed import held_until
+from scheduler.engine.replan import ends_of_parents, replan, runs_left
+from scheduler.engine.write_off import OVERLAP, write_off
 from scheduler.exceptions import ConfigurationError
-from scheduler.models import COUNTED, UNPLANNED, Job, RunLog, Status, Trigger
+from scheduler.models import EventKind, Job, RunLog, Status, Trigger
 from scheduler.models.run import COUNTERS
 from scheduler.policy import MAX_LOST_ATTEMPTS, OnLost, breaker, overlap
-from scheduler.policy.misfire import count_slots, latest_slot
-from scheduler.schedules import AfterJobs, Schedule
-
-GO_AGAIN: dict[str, Trigger] = {**dict.fromkeys(COUNTED, Trigger.RETRY), Trigger.ACTIVITY: Trigger.ACTIVITY}
-"""The triggers of runs that may have a further attempt, each with the trigger of that."""
+from scheduler.safetext import in_a_row
 
 
 def settle(run: RunLog, outcome: Outcome, settled: Settled) -> list[RunLog]:
-    """Close a run and bring its job up to date; returns the rows that follow: skipped slots, promised attempts."""
-    outcome, claimed_for, died = _final(run, outcome), run.started_at, outcome.status == Status.LOST
-    _close(run, outcome)
+    """Close a run, or let it wait for its gate, and bring its job up to date.
+
+    Returns the rows that follow: skipped slots, promised attempts.
+    """
+    outcome, claimed_for, died = final(run, outcome), run.started_at, outcome.status == Status.LOST
     job = run.job
-    job.active_runs -= 1
-    _count(run, outcome)
+    job.active_runs = max(0, job.active_runs - 1)  # a count that was bent must not keep the end from being written
+    if outcome.waits:
+        _wait_for_its_gate(run, outcome)
+    else:
+        close(run, outcome)
+        _count(run, outcome)
+        _keep_state(run, outcome)
     follow_ups = []
     try:
-        if run.trigger in COUNTED:
+        if run.cause.counts:
             _judge_breaker(run, outcome, settled)
-        follow_ups += _next_attempt(run, outcome)
-        promised = len(follow_ups)
+        follow_ups += next_attempt(run, outcome)
+        promised = len(follow_ups) + outcome.waits
+        if _took_its_place_along(run, outcome, follow_ups, settled) and job.next_run_at is not None:
+            claimed_for = BEGINNING  # every slot since its first attempt was kept from starting
         follow_ups += _plan_on(run, outcome, claimed_for or outcome.started_at, died=died, promised=promised)
-    except (ConfigurationError, ValueError, OverflowError) as error:
-        job.next_run_at = job.next_start_at = None
-        job.problem = str(error)
-    promised = sum(row.status == Status.PENDING for row in follow_ups)
-    if not promised and (outcome.ran or run.attempt > 1):
-        job.last_outcome_at = outcome.finished_at
-    settled.skipped += [row for row in follow_ups if row.status == Status.SKIPPED]
-    settled.promised += promised
-    (settled.skipped if outcome.status == Status.SKIPPED else settled.finished).append(run)
+        _clear_problem(run, outcome, settled)
+    except (ConfigurationError, ValueError, OverflowError):  # unreadable here: a process that can read it plans it
+        stale(Plan.of(job), job.replan_from or job.next_run_at).onto(job)
+    _tell(run, outcome, follow_ups, settled)
     return follow_ups
 
 
-def _final(run: RunLog, outcome: Outcome) -> Outcome:
-    """A run that was marked as timed out stays so, however its call ended later."""
-    if run.status != Status.TIMED_OUT or outcome.status == Status.TIMED_OUT:
-        return outcome
-    return replace(outcome, status=Status.TIMED_OUT, error=outcome.error or run.error)
+def _clear_problem(run: RunLog, outcome: Outcome, settled: Settled) -> None:
+    """A job of which a run has ended can be run by some process."""
+    if run.job.problem and not (run.job.is_set_aside or run.job.orphaned_at):
+        run.job.problem = ""
+        settled.events.append(event_of_run(run, EventKind.RETURNED, outcome.finished_at))
 
 
-def _close(run: RunLog, outcome: Outcome) -> None:
+def _tell(run: RunLog, outcome: Outcome, follow_ups: list[RunLog], settled: Settled) -> None:
+    """Note what the end has settled; a run that waits for its gate has come to no end."""
+    promised = sum(row.status == Status.PENDING for row in follow_ups) + outcome.waits
+    if not promised and (outcome.ran or run.attempt > 1):
+        run.job.last_outcome_at = outcome.finished_at
+    settled.skipped += [row for row in follow_ups if row.status == Status.SKIPPED]
+    settled.promised += promised
+    run.goes_again = promised > 0
+    if not outcome.waits:
+        (settled.skipped if outcome.status == Status.SKIPPED else settled.finished).append(run)
+
+
+def final(run: RunLog, outcome: Outcome) -> Outcome:
+    """A run that was marked as timed out stays so, however its call ended later; so does the wish of a person.
+
+    A run that was to be cancelled, and ended because its process was stopped, is cancelled; so is one whose gate is
+    closed, which would start later.
+    """
+    if run.status == Status.TIMED_OUT and outcome.status != Status.TIMED_OUT:
+        return replace(outcome, status=Status.TIMED_OUT, error=outcome.error or run.error)
+    goes_on = outcome.waits or (outcome.status == Status.LOST and outcome.blameless)
+    if goes_on and run.stop_requested_at is not None:
+        return replace(outcome, status=Status.CANCELLED, error="")
+    return outcome
+
+
+def _wait_for_its_gate(run: RunLog, outcome: Outcome) -> None:
+    """Promise the run again, with its place: the same row asks its gate once more."""
+    run.status, run.reason = Status.PENDING, outcome.reason
+    run.started_at, run.due_at = None, outcome.finished_at + UNTIL_ASKED_AGAIN
+
+
+def close(run: RunLog, outcome: Outcome) -> None:
     run.status = outcome.status
     run.due_at = None
     run.started_at, run.finished_at = outcome.started_at, outcome.finished_at
@@ -67,6 +95,8 @@ def _close(run: RunLog, outcome: Outcome) -> None:
         run.started_at = None
     run.result, run.error, run.log = outcome.result, outcome.error, outcome.log
     run.totals, run.progress, run.reason = outcome.totals, outcome.progress, outcome.reason
+    run.errors, run.exception = outcome.errors, outcome.exception
+    run.error_class, run.return_value = outcome.error_class, outcome.return_value
 
 
 def _count(run: RunLog, outcome: Outcome) -> None:
@@ -78,11 +108,18 @@ def _count(run: RunLog, outcome: Outcome) -> None:
     if not outcome.ran:
         return
     job.last_run_at, job.last_finished_at = outcome.started_at, outcome.finished_at
-    job.last_status = outcome.status
+    job.last_status, job.last_errors = outcome.status, run.errors if outcome.failed else 0
     if outcome.status == Status.SUCCEEDED:
         job.last_success_at = outcome.finished_at
-    if outcome.state is not None:
-        job.state = outcome.state
+        job.successes_with_errors += run.errors > 0
+
+
+def _keep_state(run: RunLog, outcome: Outcome) -> None:
+    """Of a run that could not say its state, or whose state does not count, the job keeps what it saved last."""
+    state = run.checkpoint if outcome.state is None else outcome.state
+    if outcome.ran and state is not None:
+        run.job.state = state
+    run.checkpoint = None
 
 
 def _judge_breaker(run: RunLog, outcome: Outcome, settled: Settled) -> None:
@@ -100,13 +137,24 @@ def _judge_breaker(run: RunLog, outcome: Outcome, settled: Settled) -> None:
         threshold=policy.breaker_threshold,
     )
     if verdict is breaker.BreakerVerdict.TRIPPED:
-        job.broken_at = outcome.finished_at
-        settled.broken.append(run)
+        _break(run, outcome, settled)
     elif verdict is breaker.BreakerVerdict.RECOVERED:
-        job.broken_at = None
-        settled.recovered.append(run)
-        if job.next_start_at != UNPLANNED:  # broken it had no plan, or only that of its next probe
-            replan(job, outcome.finished_at)
+        _recover(run, outcome, settled)
+
+
+def _break(run: RunLog, outcome: Outcome, settled: Settled) -> None:
+    run.job.broken_at = outcome.finished_at
+    run.note = f"tripped the breaker: {in_a_row(run.job.consecutive_failures)}"
+    settled.broken.append(run)
+    settled.events.append(event_of_run(run, EventKind.BROKEN, outcome.finished_at))
+
+
+def _recover(run: RunLog, outcome: Outcome, settled: Settled) -> None:
+    run.job.broken_at = None
+    settled.recovered.append(run)
+    settled.events.append(event_of_run(run, EventKind.RECOVERED, outcome.finished_at))
+    if not run.job.stale:  # broken it had no plan, or only that of its next probe
+        replan(run.job, outcome.finished_at)
 
 
 def _lost_for_good(run: RunLog, outcome: Outcome) -> bool:
@@ -114,18 +162,18 @@ def _lost_for_good(run: RunLog, outcome: Outcome) -> bool:
 
 
 def _goes_again(run: RunLog, outcome: Outcome) -> bool:
-    """Whether the slot of a lost run is run again: not when somebody had asked the run to stop, and it did not hear."""
+    """Whether the slot of a lost run is run again: not when the run had been asked to stop and did not notice."""
     is_wanted = run.stop_requested_at is None and policy_of(run.job).on_lost is OnLost.RETRY
     return is_wanted and not _lost_for_good(run, outcome)
 
 
-def _next_attempt(run: RunLog, outcome: Outcome) -> list[RunLog]:
+def next_attempt(run: RunLog, outcome: Outcome) -> list[RunLog]:
     """Return the promise of a further attempt of the same slot, if the task or the policies ask for one."""
     policy = policy_of(run.job)
-    failed_attempts, trigger = run.failed_attempts + (not outcome.blameless), GO_AGAIN.get(run.trigger, Trigger.RETRY)
+    failed_attempts, trigger = run.failed_attempts + (not outcome.blameless), run.cause.retried_as
     if outcome.status == Status.POSTPONED:
-        delay, failed_attempts, trigger = outcome.postponed_by, run.failed_attempts, Trigger(run.trigger)
-    elif run.trigger not in GO_AGAIN or run.job.broken_at or not run.job.enabled:
+        delay, failed_attempts, trigger = outcome.postponed_by, run.failed_attempts, run.trigger
+    elif not trigger or _is_stopped_for(run):
         return []
     elif outcome.failed and run.failed_attempts < policy.retries:
         delay = policy.backoff.step(failed_attempts)
@@ -143,8 +191,25 @@ def _next_attempt(run: RunLog, outcome: Outcome) -> list[RunLog]:
             due_at=_not_before_its_slot(run, outcome.finished_at + delay),
             kwargs=run.kwargs,
             actor=run.actor,
+            priority=run.priority,
+            token=run.token if run.cause.carried else 0,
         )
     ]
+
+
+def _is_stopped_for(run: RunLog) -> bool:
+    """Whether the job takes no further attempt; one that a person asked for runs on a stopped job too."""
+    return run.trigger != Trigger.MANUAL and bool(run.job.broken_at or not run.job.enabled)
+
+
+def _took_its_place_along(run: RunLog, outcome: Outcome, promised: list[RunLog], settled: Settled) -> bool:
+    """Note until when a postponed attempt holds a place of the job; whether the run that ended had held one itself."""
+    job, before = run.job, run.job.postponed_until
+    goes_on = run if outcome.waits else promised[0] if outcome.status == Status.POSTPONED else None
+    if goes_on is not None and not run.cause.waits:
+        settled.held[job.pk] = max(filter(None, (settled.held.get(job.pk), goes_on.due_at)))
+    job.postponed_until = max(filter(None, (held_until(job), settled.held.get(job.pk))), default=None)
+    return before is not None and (run.attempt > 1 or not _is_free_beside(job))
 
 
 def _not_before_its_slot(run: RunLog, due_at: datetime) -> datetime:
@@ -156,79 +221,14 @@ def _not_before_its_slot(run: RunLog, due_at: datetime) -> datetime:
 def _plan_on(run: RunLog, outcome: Outcome, claimed_for: datetime, *, died: bool, promised: int) -> list[RunLog]:
     """Plan the next start, and write off the slots that passed while the run lived, from `claimed_for` on."""
     job = run.job
-    if job.next_start_at == UNPLANNED or not job.enabled or job.paused_at or job.orphaned_at or job.problem:
-        return []
-    if job.broken_at and run.trigger in COUNTED:
-        plan_probe(job, outcome.finished_at)
-        return []
-    schedule = schedule_of(job)
-    if isinstance(schedule, AfterJobs):
-        set_next(job, job.next_run_at, not_before=end_of_backoff(job), promised=promised)
-        return []
-    if job.next_run_at is None or (schedule.from_completion and run.trigger in COUNTED):
-        job.next_run_at = _slot_left_open(job, schedule, outcome)
-    planned = job.next_start_at
-    if died:
-        # Nothing was alive to run the slots since: the misfire policy decides on them, not the overlap policy.
-        set_next(job, job.next_run_at, not_before=planned, promised=promised)
-        return []
-    skipped = _skip_passed(job, outcome.finished_at) if _overlapped(job, claimed_for, outcome.finished_at) else []
-    set_next(job, job.next_run_at, not_before=_earliest_start(run, outcome, planned), promised=promised)
-    return skipped
+    known = Known(runs_left(job, promised=promised), ends_of_parents(job) if job.broken_at else {})
+    end = End(outcome.finished_at, claimed_for, run.cause.counts, outcome.ran, outcome.failed, died)
+    plan, passed = ended(Plan.of(job), job, end, known)
+    plan.onto(job)
+    return [write_off(job, passed, Status.SKIPPED, OVERLAP)] if passed else []
 
 
-def _slot_left_open(job: Job, schedule: Schedule, outcome: Outcome) -> datetime | None:
-    """Return the next slot where the run decides on it: counted from completion, that of its last attempt too, or after
-    the last of `max_runs`, which is not used up by a run that was skipped."""
-    if schedule.from_completion:
-        return schedule.next_after(outcome.finished_at)
-    if policy_of(job).max_runs is None or job.last_slot is None or job.broken_at:
-        return None
-    return schedule.next_after(job.last_slot)
-
-
-def _overlapped(job: Job, claimed_for: datetime, until: datetime) -> bool:
-    """Whether a run kept other slots of the job from starting, and they shall not follow it.
-
-    A slot that was due before the run began (it is being caught up, or a run by hand came first) was not kept by it:
-    the misfire policy decides on that one and those after it.
-    """
+def _is_free_beside(job: Job) -> bool:
+    """Whether the job may have another run beside one."""
     policy = policy_of(job)
-    if overlap.queues(policy.overlap) or (job.next_run_at and job.next_run_at <= claimed_for):
-        return False
-    was_busy = not overlap.is_free(policy.overlap, job.active_runs + 1, policy.max_concurrent)
-    return was_busy and (job.next_start_at is None or job.next_start_at <= until)
-
-
-def _earliest_start(run: RunLog, outcome: Outcome, planned: datetime | None) -> datetime:
-    """A slot that waited for the run to end is not late; after a failure the backoff comes first.
-
-    A run beside the plan leaves it as it is, with the backoff of an earlier failure.
-    """
-    if run.trigger not in COUNTED:
-        return max(outcome.finished_at, planned or outcome.finished_at)
-    if not outcome.failed:
-        return outcome.finished_at
-    return outcome.finished_at + policy_of(run.job).backoff.step(run.job.consecutive_failures)
-
-
-def _skip_passed(job: Job, until: datetime) -> list[RunLog]:
-    """Return one row for all slots up to `until`, and move the plan behind them; constant time in their number."""
-    first = job.next_run_at
-    if first is None or first > until:
-        return []
-    schedule = schedule_of(job)
-    newest = latest_slot(schedule, first, last_instant(job, until))
-    count = count_slots(schedule, first, newest)
-    job.skips += count
-    job.last_slot = newest
-    job.next_run_at = slot_behind(schedule, newest, until)
-    row = RunLog.of(
-        job,
-        scheduled_for=newest,
-        status=Status.SKIPPED,
-        reason="overlap: the run before was still going",
-        coalesced=count - 1,
-        coalesced_from=first if count > 1 else None,
-    )
-    return [row]
+    return overlap.is_free(policy.overlap, 1, policy.max_concurrent)

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from asgiref.sync import SyncToAsync
 from django.db import Error as DatabaseError
@@ -11,6 +12,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from scheduler.context import RunContext
+from scheduler.executors.sessions import keep_from_pool, release, watch
 
 logger = logging.getLogger("scheduler")
 
@@ -21,28 +23,42 @@ _async_work_was_done = False
 
 
 @contextmanager
-def own_connections(context: RunContext) -> Iterator[None]:
-    """Drop old connections before and after a task, and roll back what it left open.
+def own_connections(context: RunContext, *, as_guest: bool = False) -> Iterator[None]:
+    """Drop old connections before and after a task, roll back what it left open, and undo what it set on a session.
 
-    Connections that are inside a transaction already belong to the caller (a test, say) and are left alone.
+    Connections that are inside a transaction already belong to the caller (a test, say). They get a savepoint, so that
+    a statement that fails does not spoil that transaction. `as_guest`: so do the others, which are not dropped for
+    their age, and keep the tenant they had.
     """
-    callers = set()
+    callers: dict[str, str | None] = {}
+    tenants: dict[str, Any] = {}
     for connection in connections.all(initialized_only=True):
         if connection.in_atomic_block:
-            callers.add(connection.alias)
+            callers[connection.alias] = None if connection.needs_rollback else connection.savepoint()
         else:
-            connection.close_if_unusable_or_obsolete()
+            if not as_guest:
+                connection.close_if_unusable_or_obsolete()
+            else:
+                tenants[connection.alias] = getattr(connection, "tenant", None)
+            watch(connection)
     try:
         yield
     finally:
         for connection in connections.all(initialized_only=True):
+            with suppress(DatabaseError):  # a driver may refuse to close what a task has closed behind our back
+                if connection.alias in callers:
+                    _end_savepoint(connection, callers[connection.alias])
+                else:
+                    if not as_guest:
+                        keep_from_pool(connection)
+                    _tidy(connection, context, as_guest=as_guest)
             if connection.alias not in callers:
-                with suppress(DatabaseError):  # a driver may refuse to close what a task has closed behind our back
-                    _tidy(connection, context)
+                with suppress(Exception):  # a package's own code: whatever is wrong with it, the run has ended
+                    release(connection, is_callers=connection.alias in tenants, tenant=tenants.get(connection.alias))
 
 
 def drop_connections() -> None:
-    """Close the connections of this thread, but for those inside a transaction, which belong to somebody else."""
+    """Close the connections of this thread, except those inside a transaction, which belong to a caller."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             with suppress(DatabaseError):  # it may be closed already
@@ -89,7 +105,29 @@ def _drop_old() -> None:
             connection.close_if_unusable_or_obsolete()
 
 
-def _tidy(connection: BaseDatabaseWrapper, context: RunContext) -> None:
+def _end_savepoint(connection: BaseDatabaseWrapper, savepoint: str | None) -> None:
+    """Keep what a task has written in the caller's transaction, unless a statement of it has spoilt that."""
+    if savepoint is None or not connection.in_atomic_block:
+        return
+    if connection.needs_rollback or not _answers(connection):
+        connection.needs_rollback = False
+        connection.savepoint_rollback(savepoint)
+    connection.savepoint_commit(savepoint)
+
+
+def _answers(connection: BaseDatabaseWrapper) -> bool:
+    """Whether a transaction goes on: PostgreSQL takes no statement after one that failed."""
+    if connection.vendor != "postgresql":
+        return True
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        return False
+    return True
+
+
+def _tidy(connection: BaseDatabaseWrapper, context: RunContext, *, as_guest: bool = False) -> None:
     if connection.in_atomic_block or (connection.connection is not None and not connection.autocommit):
         logger.warning(
             "Run %s of %s left a transaction open on %r; it was rolled back",
@@ -100,5 +138,5 @@ def _tidy(connection: BaseDatabaseWrapper, context: RunContext) -> None:
         )
         connection.in_atomic_block = False  # closing inside a block would leave the wrapper unusable
         connection.close()
-    elif connection.connection is not None:
+    elif connection.connection is not None and not as_guest:
         connection.close_if_unusable_or_obsolete()

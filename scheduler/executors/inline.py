@@ -1,23 +1,20 @@
-"""Inline: run at once, in the calling thread. For commands and tests."""
+"""Inline: call a run at once, in the calling thread. For commands and tests."""
 
 from contextvars import copy_context
+from functools import partial
 
 from scheduler.clock import Clock
+from scheduler.context import RunContext
 from scheduler.engine.base import Claimed
-from scheduler.executors.base import Done
-from scheduler.executors.invoke import context_for, invoke
+from scheduler.engine.finish import Outcome
+from scheduler.executors.call import invoke
+from scheduler.executors.checkpoints import written_by_this_thread
 
 
-class InlineExecutor:
-    """Runs each task inside `submit`. What it activates (a language, a time zone) ends with its run."""
+def call_inline(claimed: Claimed, context: RunContext, clock: Clock) -> Outcome:
+    """Call a task as a guest of the caller: in its transaction, on its connections. Never raises.
 
-    def __init__(self, done: Done, clock: Clock, *, capacity: int = 100) -> None:
-        self._done = done
-        self._clock = clock
-        self._capacity = capacity
-
-    def capacity(self) -> int:
-        return self._capacity
-
-    def submit(self, claimed: Claimed) -> None:
-        self._done(claimed, copy_context().run(invoke, claimed, context_for(claimed), self._clock))
+    What it activates (a language, a time zone) ends with its run.
+    """
+    with written_by_this_thread(context):
+        return copy_context().run(partial(invoke, as_guest=True), claimed, context, clock)

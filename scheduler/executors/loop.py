@@ -1,4 +1,4 @@
-"""The asyncio loop on which `async def` tasks run, in a thread of its own, started when first needed."""
+"""Loop: `async def` tasks run on one asyncio loop, in a thread of its own that is started when first needed."""
 
 import asyncio
 import logging
@@ -6,6 +6,14 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
+
+from scheduler.clock import Clock
+from scheduler.engine.finish import Outcome
+from scheduler.executors.base import Ended
+from scheduler.executors.call import ainvoke, ask_and_tell, faulty
+from scheduler.executors.forked import guard_loop
+from scheduler.executors.live_run import Living
+from scheduler.safetext import counted
 
 logger = logging.getLogger("scheduler")
 
@@ -52,6 +60,34 @@ class LoopThread:
         return {} if serving is None or serving.broken else {NAME: serving.thread.is_alive()}
 
 
+class OnLoop(LoopThread):
+    """Calls `async def` tasks. What may block before the call, such as a gate, is done in the worker."""
+
+    keeps_time = False
+
+    def call(self, living: Living, clock: Clock, ended: Ended) -> Outcome | None:
+        """See `Caller`. Raises where there is no loop, and no thread or file descriptor for one."""
+        if (over := ask_and_tell(living.claimed, living.context, clock)) is not None:
+            return over
+        run = self._run(living, clock, ended)
+        try:
+            living.cancel = self.run(run, lambda error: ended(living, faulty(living.claimed, error, clock)))
+        except Exception:
+            run.close()
+            raise
+        if living.context.stop_requested:  # asked just now, when there was nothing to cancel yet
+            living.cancel()
+        return None
+
+    @staticmethod
+    async def _run(living: Living, clock: Clock, ended: Ended) -> None:
+        try:
+            outcome = await ainvoke(living.claimed, living.context, clock)
+        except BaseException as error:
+            outcome = faulty(living.claimed, error, clock)
+        ended(living, outcome)
+
+
 class _Serving:
     """A loop and the thread that serves it until `leave`, whatever its tasks do; without thread there is no loop."""
 
@@ -61,6 +97,7 @@ class _Serving:
         self._lock = threading.Lock()
         self._going: dict[Coroutine[Any, Any, None], Lost] = {}
         self._loop = asyncio.new_event_loop()
+        guard_loop(self._loop)
         self.thread = threading.Thread(target=self._serve, name=f"scheduler-{NAME}", daemon=True)
         try:
             self.thread.start()
@@ -118,7 +155,9 @@ class _Serving:
         for lost in left:
             lost(why)
         with suppress(Exception):  # a logging handler that fails: the loop is closed all the same
-            logger.error("%s; %d runs ended with it", why, len(left), extra={"action": "loop_broken"}, exc_info=error)
+            logger.error(
+                "%s; %s ended with it", why, counted(len(left), "run"), extra={"action": "loop_broken"}, exc_info=error
+            )
 
     def _cancel_all_and_leave(self) -> None:
         tasks = asyncio.all_tasks(self._loop)

@@ -4,24 +4,61 @@ import json
 import shutil
 import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, cast
+from zoneinfo import ZoneInfo
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 from django.db import DatabaseError, InterfaceError, OperationalError
 
 from scheduler.engine.base import Engine
-from scheduler.engine.moments import local
-from scheduler.engine.tables import MUST_MIGRATE, awaits_migration
+from scheduler.engine.db.migrated import MUST_MIGRATE, awaits_migration
+from scheduler.engine.views.datetimes import local
 from scheduler.exceptions import SchedulerError
+from scheduler.safetext import masked, visible
 
 GAP = "  "
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
+class VisibleOutput(OutputWrapper):
+    """What a command writes to: control and bidi characters in what is stored are shown, never obeyed.
+
+    A log line, a result, the reason of a pause or the name of a user may hold the escapes that clear a screen, set the
+    clipboard, or write a line that was never there.
+    """
+
+    def write(  # type: ignore[override]
+        self, msg: str = "", style_func: Callable[[str], str] | None = None, ending: str | None = None
+    ) -> None:
+        """Write a text of one line or several; a style belongs into `style_func`."""
+        super().write(visible(msg, lines=True), style_func, ending)
+
+    def write_over(self, msg: str) -> None:
+        """Write a line of our own over the one before: the progress of the command."""
+        super().write(f"\r{visible(msg)}", ending="")
+
+
+class _Stream:
+    """An attribute of a command that holds an output, wherever it is set: Django sets it in two places."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = f"_{name}"
+
+    def __get__(self, command: Any, owner: type | None = None) -> VisibleOutput:
+        found: VisibleOutput = getattr(command, self._name)
+        return found
+
+    def __set__(self, command: Any, output: OutputWrapper) -> None:
+        setattr(command, self._name, VisibleOutput(cast(Any, output)._out, output.ending))
+
+
 class SchedulerCommand(BaseCommand):
     """A command with `--json`, whose errors are one clear line and exit code 2."""
+
+    stdout = _Stream()
+    stderr = _Stream()
 
     requires_migrations_checks = False
     requires_system_checks: list[str] | tuple[str, ...] | Literal["__all__"] = ()
@@ -39,7 +76,7 @@ class SchedulerCommand(BaseCommand):
             if awaits_migration(Engine().using):
                 raise CommandError(f"{MUST_MIGRATE[0].upper()}{MUST_MIGRATE[1:]}.", returncode=2) from error
             if isinstance(error, OperationalError | InterfaceError):
-                raise CommandError(f"The database does not answer: {_one_line(error)}", returncode=2) from error
+                raise CommandError(f"The database does not answer: {masked(_one_line(error))}", returncode=2) from error
             raise
 
     def run(self, **options: Any) -> None:
@@ -67,11 +104,11 @@ def table_lines(heads: Sequence[str], rows: Sequence[Sequence[Any]], *, width: i
     return [line if width is None or len(line) <= width else line[: width - 1] + "…" for line in lines]
 
 
-def moment(at: datetime | None) -> str:
-    """Return an instant in the project's time zone, the zone named."""
+def moment(at: datetime | None, zone: ZoneInfo | None = None) -> str:
+    """Return an instant in a time zone, by default the project's, the zone named."""
     if at is None:
         return "-"
-    clock = local(at)
+    clock = local(at, zone)
     return f"{clock:%Y-%m-%d %H:%M:%S} {clock:%Z}"
 
 
@@ -104,7 +141,7 @@ def _for_json(value: Any) -> str:
 
 
 def _one_line(cell: Any) -> str:
-    return " ".join(str(cell).split()) if cell not in (None, "") else "-"
+    return visible(" ".join(str(cell).split())) if cell not in (None, "") else "-"
 
 
 def _terminal_width() -> int | None:

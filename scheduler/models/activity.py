@@ -3,7 +3,13 @@
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from scheduler.models.fields import InstantField
+from scheduler.models.fields import (
+    BigCountField,
+    CountField,
+    InstantField,
+    ShapedField,
+    ShortTextField,
+)
 from scheduler.models.job import Job
 from scheduler.models.names import NameField
 from scheduler.models.primary import PrimaryQuerySet
@@ -20,7 +26,7 @@ class EntryState(models.TextChoices):
 
 
 class Activity(models.Model):
-    """The entry of one user; written by the database store of `scheduler.activity` and nobody else.
+    """The entry of one user; written only by the database store of `scheduler.activity`.
 
     No constraint binds it to its job: with one, a request that notes an activity would hold a lock on the row of the
     job until its transaction ends, and every claim and end of the job would wait for that.
@@ -30,21 +36,21 @@ class Activity(models.Model):
         Job, models.CASCADE, related_name="activities", db_constraint=False, db_index=False, verbose_name=_("job")
     )
     user_key = NameField(_("user"), max_length=KEY_LENGTH)
-    ids = models.JSONField(_("ids"), default=dict)
-    state = models.CharField(_("state"), max_length=10, choices=EntryState.choices)
+    ids = ShapedField(_("ids"), default=dict, shape=dict)
+    state = ShortTextField(_("state"), max_length=10, choices=EntryState.choices)
     wake_at = InstantField(_("to look at"))
     """When a pending entry is due, the lease of a running one is over, or one that is done may be forgotten."""
     created_at = InstantField(_("created"))
     last_activity_at = InstantField(_("last activity"))
-    events = models.PositiveBigIntegerField(_("activities"), default=1)
-    taken_events = models.PositiveBigIntegerField(_("activities its run knows of"), default=0)
-    lock_token = models.CharField(_("lock token"), max_length=36, blank=True, default="")
+    events = BigCountField(_("activities"), default=1)
+    taken_events = BigCountField(_("activities its run knows of"), default=0)
+    lock_token = ShortTextField(_("lock token"), max_length=36, blank=True, default="")
     taken_at = InstantField(_("taken"), null=True)
     slot = InstantField(_("slot of its run"), null=True)
     last_executed_at = InstantField(_("last execution"), null=True)
-    failures = models.PositiveIntegerField(_("failures in a row"), default=0)
+    failures = CountField(_("failures in a row"), default=0)
     failures_until = InstantField(_("failures count until"), null=True)
-    version = models.PositiveBigIntegerField(_("version of the row"), default=0)
+    version = BigCountField(_("version of the row"), default=0)
 
     objects = models.Manager.from_queryset(PrimaryQuerySet["Activity"])()
 

@@ -5,17 +5,21 @@ A row that cannot be read must not stop others: reading never raises, it gives a
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.db.models.fields.json import KeyTransform
 
 from scheduler.exceptions import ConfigurationError
+from scheduler.models.distrust import NO_INSTANT, decoded, met
 from scheduler.policy import Policy
 from scheduler.policy import codec as policies
 from scheduler.schedules import Schedule, parse
@@ -24,18 +28,35 @@ from scheduler.schedules.base import as_utc, naive_utc
 if TYPE_CHECKING:
     _DateTimeField = models.DateTimeField[Any, Any]
     _TextField = models.TextField[Any, Any]
+    _JSONField = models.JSONField[Any, Any]
+    _UUIDField = models.UUIDField[Any, Any]
+    _AnyField = models.Field[Any, Any]
 else:
     _DateTimeField = models.DateTimeField
     _TextField = models.TextField
+    _JSONField = models.JSONField
+    _UUIDField = models.UUIDField
+    _AnyField = object
+
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+"""What an instant reads as that cannot be read, where there must be one."""
 
 
 class InstantField(_DateTimeField):
     """An instant: aware UTC in code and UTC in the database, whatever USE_TZ and TIME_ZONE say. The one that converts.
 
-    A naive value is read in the time zone of the project.
+    A naive value is read in the time zone of the project. What SQLite holds that is no instant reads as None, and as
+    `LONG_AGO` where the column takes no null, or where one `stands` for a state (paused, due) that must not get lost.
     """
 
     description = "An instant"
+
+    def __init__(self, *args: Any, stands: bool = False, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.stands = stands
+
+    def clone(self) -> Any:
+        return type(self)(**super().deconstruct()[3], stands=self.stands)
 
     def db_type(self, connection: Any) -> str | None:
         return SQLITE_TYPE if connection.vendor == "sqlite" else super().db_type(connection)
@@ -63,7 +84,7 @@ class InstantField(_DateTimeField):
     def from_db_value(self, value: datetime | None, expression: object, connection: Any) -> datetime | None:
         """Undo what Django makes of the value: naive UTC is taken for a wall clock, an instant is turned into one."""
         if value is None or value.tzinfo is UTC:
-            return value
+            return (LONG_AGO if self.stands or not self.null else None) if value is NO_INSTANT else value
         if not connection.features.supports_timezones:
             return value.replace(tzinfo=UTC)
         if value.tzinfo is None:  # in the zone of the session; `fold` tells the two hours of autumn apart
@@ -73,7 +94,10 @@ class InstantField(_DateTimeField):
 
 @lru_cache(maxsize=4096)
 def _read_instant(text: bytes) -> datetime:
-    return datetime.fromisoformat(text.decode()).replace(tzinfo=UTC)
+    try:
+        return datetime.fromisoformat(text.decode()).replace(tzinfo=UTC)
+    except ValueError:
+        return NO_INSTANT
 
 
 SQLITE_TYPE = "instant"
@@ -82,9 +106,123 @@ SQLITE_TYPE = "instant"
 sqlite3.register_converter(SQLITE_TYPE, _read_instant)
 
 
+class Distrusted(_AnyField):
+    """A column in which SQLite keeps values of another type, too. To migrations it is Django's field."""
+
+    def deconstruct(self) -> Any:
+        name, _, args, options = super().deconstruct()
+        kind = next(one.__name__ for one in type(self).__mro__ if one.__module__.startswith("django."))
+        return name, f"django.db.models.{kind}", args, options
+
+    def get_db_converters(self, connection: Any) -> Any:
+        given = super().get_db_converters(connection)
+        return [*given, self._read] if connection.vendor == "sqlite" else given
+
+    def _read(self, value: Any, expression: object, connection: object) -> Any:
+        raise NotImplementedError
+
+
+class Number(Distrusted):
+    """A number. What is none reads as the default."""
+
+    def _read(self, value: Any, expression: object, connection: object) -> Any:
+        if type(value) is int:
+            return value
+        return None if value is None and self.null else self.get_default() or 0
+
+
+class Flag(Distrusted):
+    """Yes or no. What is neither reads as the default."""
+
+    def _read(self, value: Any, expression: object, connection: Any) -> Any:
+        if type(value) is bool:
+            return value
+        met.add(connection.alias)
+        return self.get_default()
+
+
+class Text(Distrusted):
+    """A text. Bytes read as the text that they are in UTF-8."""
+
+    def _read(self, value: Any, expression: object, connection: Any) -> Any:
+        if type(value) is not bytes:
+            return value
+        met.add(connection.alias)
+        return decoded(value)
+
+
+class IdentityField(_UUIDField):
+    """A UUID. SQLite takes any text: what is none reads as null, and as `NIL_UUID` where the column takes no null.
+
+    To migrations it is Django's field. For its backends it has a type of its own: their readers of UUIDs raise.
+    """
+
+    def deconstruct(self) -> Any:
+        name, _, args, options = super().deconstruct()
+        return name, "django.db.models.UUIDField", args, options
+
+    def clone(self) -> Any:
+        return type(self)(**super().deconstruct()[3])
+
+    def get_internal_type(self) -> str:
+        return "IdentityField"
+
+    def db_type(self, connection: Any) -> str | None:
+        return str(connection.data_types["UUIDField"])
+
+    def from_db_value(self, value: Any, expression: object, connection: object) -> UUID | None:
+        if value is None or isinstance(value, UUID):
+            return value
+        try:
+            return UUID(value)
+        except (ValueError, TypeError, AttributeError):
+            return None if self.null else NIL_UUID
+
+
+NIL_UUID = UUID(int=0)
+
+if TYPE_CHECKING:
+    SmallField, BigField = models.SmallIntegerField, models.BigIntegerField
+    SmallCountField, CountField = models.PositiveSmallIntegerField, models.PositiveIntegerField
+    BigCountField = models.PositiveBigIntegerField
+    FlagField, ShortTextField, LongTextField = models.BooleanField, models.CharField, models.TextField
+    KeyField = models.ForeignKey
+else:
+
+    class SmallField(Number, models.SmallIntegerField): ...
+
+    class BigField(Number, models.BigIntegerField): ...
+
+    class SmallCountField(Number, models.PositiveSmallIntegerField): ...
+
+    class CountField(Number, models.PositiveIntegerField): ...
+
+    class BigCountField(Number, models.PositiveBigIntegerField): ...
+
+    class FlagField(Flag, models.BooleanField): ...
+
+    class ShortTextField(Text, models.CharField): ...
+
+    class LongTextField(Text, models.TextField): ...
+
+    class KeyField(Distrusted, models.ForeignKey):
+        """The key of another row. What is no number reads as that of a row that is not there."""
+
+        def _read(self, value: Any, expression: object, connection: object) -> Any:
+            return value if type(value) is int or value is None else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What stands in the database cannot be understood; `error` says why."""
+    """What stands in the database cannot be understood; `error` says why. Nothing is known of such a schedule."""
+
+    kind: ClassVar[str] = ""
+    slots: ClassVar[None] = None
+    parents: ClassVar[tuple[str, ...]] = ()
+    is_dependent: ClassVar[bool] = False
+    is_interval: ClassVar[bool] = False
+    from_completion: ClassVar[bool] = False
+    for_users: ClassVar[bool] = False
 
     text: str
     error: str
@@ -93,13 +231,18 @@ class Unreadable:
         return self.text
 
 
-@lru_cache(maxsize=4096)
 def read_schedule(text: str) -> Schedule | Unreadable:
-    """Return the schedule a text means; the same text gives the same object, so that plans are cheap."""
+    """Return the schedule a text means; the same text gives the same object, so that plans are cheap.
+
+    What cannot be read now (a time zone that this host lacks) may be readable later, and is asked again.
+    """
     try:
-        return parse(text)
+        return _parsed(text)
     except (ConfigurationError, ValueError, TypeError, KeyError, OverflowError) as error:
         return Unreadable(text, str(error))
+
+
+_parsed = lru_cache(maxsize=4096)(parse)
 
 
 @lru_cache(maxsize=4096)
@@ -108,13 +251,59 @@ def write_schedule(schedule: Schedule) -> str:
     return json.dumps(schedule.to_dict(), sort_keys=True, separators=(",", ":"))
 
 
-@lru_cache(maxsize=4096)
+_policy_of = lru_cache(maxsize=4096)(policies.from_json)
+
+
 def read_policy(text: str) -> Policy | Unreadable:
     """Return the policy a text means."""
     try:
-        return policies.from_json(text)
+        return _policy_of(text)
     except (ConfigurationError, ValueError, TypeError) as error:
         return Unreadable(text, str(error))
+
+
+def meant_schedule(value: Any) -> Any:
+    """Return the schedule that a text or a mapping means, everything else as it is; raises InvalidSchedule."""
+    return parse(value) if isinstance(value, str | Mapping) else value
+
+
+def meant_policy(value: Any) -> Any:
+    """Return the policy that JSON or a mapping of options means, everything else as it is; raises InvalidOption."""
+    if isinstance(value, str):
+        return policies.from_json(value)
+    return policies.from_options(value) if isinstance(value, Mapping) else value
+
+
+class ShapedField(_JSONField):
+    """JSON of one shape. What has another one, or is no JSON, reads as empty: one bad value costs no other row.
+
+    Without a `shape` the value is given as it is, and its text where that is no JSON: whatever uses it says what is
+    wrong. To migrations it is Django's field, since the column is the same.
+    """
+
+    def __init__(self, *args: Any, shape: type | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.shape = shape
+
+    def deconstruct(self) -> Any:
+        name, _, args, options = super().deconstruct()
+        return name, "django.db.models.JSONField", args, options
+
+    def clone(self) -> Any:
+        return type(self)(**super().deconstruct()[3], shape=self.shape)
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        try:
+            read: Any = super().from_db_value(value, expression, connection)
+        except (ValueError, TypeError, RecursionError):
+            read = value
+        if self.shape is None or isinstance(expression, KeyTransform) or (read is None and self.null):
+            return read
+        if self.shape is list and isinstance(read, list):
+            return [one for one in read if isinstance(one, str)]
+        if isinstance(read, self.shape):
+            return read
+        return None if self.null else self.shape()
 
 
 class ScheduleField(_TextField):
@@ -126,13 +315,11 @@ class ScheduleField(_TextField):
     description = "A schedule"
 
     def from_db_value(self, value: str | None, expression: object, connection: object) -> Schedule | Unreadable | None:
-        return None if value is None else read_schedule(value)
+        return None if value is None else read_schedule(decoded(value))
 
     def to_python(self, value: Any) -> Any:
-        if value is None or isinstance(value, Schedule | Unreadable):
-            return value
         try:
-            return parse(value)
+            return meant_schedule(value)
         except ConfigurationError as error:
             raise ValidationError(str(error), code="invalid_schedule") from error
 
@@ -141,7 +328,7 @@ class ScheduleField(_TextField):
             return None
         if isinstance(value, Unreadable):
             return value.text
-        return write_schedule(value if isinstance(value, Schedule) else parse(value))
+        return write_schedule(meant_schedule(value))
 
     def value_to_string(self, obj: models.Model) -> str:
         return self.get_prep_value(self.value_from_object(obj)) or ""
@@ -156,13 +343,11 @@ class PolicyField(_TextField):
     description = "The policies of a job"
 
     def from_db_value(self, value: str | None, expression: object, connection: object) -> Policy | Unreadable | None:
-        return None if value is None else read_policy(value)
+        return None if value is None else read_policy(decoded(value))
 
     def to_python(self, value: Any) -> Any:
-        if value is None or isinstance(value, Policy | Unreadable):
-            return value
         try:
-            return policies.from_json(value) if isinstance(value, str) else policies.from_options(value)
+            return meant_policy(value)
         except ConfigurationError as error:
             raise ValidationError(str(error), code="invalid_policy") from error
 
@@ -171,7 +356,7 @@ class PolicyField(_TextField):
             return None
         if isinstance(value, Unreadable):
             return value.text
-        return policies.to_json(value if isinstance(value, Policy) else policies.from_options(value))
+        return policies.to_json(meant_policy(value))
 
     def value_to_string(self, obj: models.Model) -> str:
         return self.get_prep_value(self.value_from_object(obj)) or ""

@@ -1,62 +1,98 @@
 """Job: one task, one schedule, its policies and its state."""
 
-from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
 from typing import Any, Self
 
 from django.db import models
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
-from scheduler.models.fields import InstantField, PolicyField, ScheduleField, Unreadable
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.conf import conf
+from scheduler.definition import COLUMNS
+from scheduler.models.fields import (
+    LONG_AGO,
+    BigCountField,
+    BigField,
+    CountField,
+    FlagField,
+    InstantField,
+    LongTextField,
+    PolicyField,
+    ScheduleField,
+    ShapedField,
+    ShortTextField,
+    SmallField,
+    Unreadable,
+    meant_policy,
+    meant_schedule,
+)
+from scheduler.models.job_state import JobState
 from scheduler.models.names import NameField
 from scheduler.models.primary import PrimaryQuerySet
 from scheduler.policy import Policy
-from scheduler.schedules import AfterJobs, Manual, parse
+from scheduler.schedules import Manual, Schedule, Slots, dependent_kinds
 from scheduler.signals import after_commit, jobs_changed
 
-UNPLANNED = datetime(1970, 1, 1, tzinfo=UTC)
-"""A start that is always due and never real: the next tick plans the job instead of running it.
+AT_ONCE = LONG_AGO
+"""When a job wakes that the dispatcher looks at without waiting: earlier than any clock says, and than other jobs."""
 
-It is planned from `next_run_at` on where there is one: the end of a pause, or the slot that was next when other
-policies came or its task was gone. Else from then on.
-"""
+GOES_ON_FROM = ("replan_from", "next_run_at", "paused_until")
+WHERE_IT_GOES_ON = Coalesce(*GOES_ON_FROM)
+"""Replan from here without dropping a slot; a paused job has no next slot."""
 
-WHERE_IT_GOES_ON = Coalesce("next_run_at", "paused_until")
-"""The instant from which a job is planned that shall leave no slot out; one that is paused has no next slot."""
 
-DEFINITION_COLUMNS = (
-    "name", "task", "schedule", "policy", "group", "priority", "kwargs", "description", "enabled", "overridden_fields",
-)  # fmt: skip
+def to_replan(since: Any = None, *, wake_at: datetime | None = AT_ONCE) -> dict[str, Any]:
+    """Return the columns of a stale plan, which is made again from `since`, else from the moment of that on.
+
+    MariaDB assigns one by one, so `since` comes first: it may be made of what the plan had.
+    """
+    return {"replan_from": since, "next_run_at": None, "stale": True, "wake_at": wake_at}
+
+
+NO_PLAN: dict[str, Any] = {"replan_from": None, "next_run_at": None, "stale": False, "wake_at": None}
+"""The columns of a job that has no slot to come, and that the dispatcher need not look at."""
+
+UNABLE = "No process can run it now: "
+"""How the problem of a job begins that every live instance fails to read or to claim. It stays due, and may heal."""
+
+REFUSED = "The database does not take what the code says of it: "
+CLOSES = "What the code says of it closes a circle: "
+"""How the problems begin that keep a job from being planned until it is changed. An orphan has one of its own."""
+
+DEFINITION_COLUMNS = ("name", "task", *COLUMNS, "overridden_fields")
 """What people and code decide; everything else is the scheduler's own."""
+
+OF_POLICY = ("overlap", "executor", "expects")
+REPEATED = {"schedule": ("schedule_kind",), "policy": OF_POLICY}
+"""Columns of which another one repeats a word, so that conditions need not look into their text."""
+
+PLAN = ("replan_from", "next_run_at", "wake_at", "stale")
+"""The columns that a plan is made of."""
 
 PLANNING_COLUMNS = frozenset({"schedule", "policy", "enabled", "task"})
 """A change of one of these makes the plan of a job stale."""
 
 
-class JobState(models.TextChoices):
-    """The state of a job in one word, derived from its columns."""
-
-    SCHEDULED = "scheduled", _("scheduled")
-    RUNNING = "running", _("running")
-    PAUSED = "paused", _("paused")
-    BROKEN = "broken", _("broken")
-    DISABLED = "disabled", _("disabled")
-    FINISHED = "finished", _("finished")
-    ORPHANED = "orphaned", _("orphaned")
-    INVALID = "invalid", _("invalid")
+LOOKED_THROUGH = 100
+"""Rows of a job, the newest, among which its last error is looked for."""
 
 
 class JobQuerySet(PrimaryQuerySet["Job"]):
     """Jobs by adjective."""
 
     def due(self, at: datetime) -> Self:
-        """Jobs whose planned start is not after `at`: the highest priority first, then the longest waiting."""
-        return self.filter(next_start_at__lte=at).order_by("-priority", "next_start_at")
+        """Jobs that wake by `at`: the highest priority first, then the longest waiting."""
+        return self.filter(wake_at__lte=at).order_by("-priority", "wake_at")
 
     def get_by_natural_key(self, name: str) -> "Job":
         """Return the job of this name (fixtures, serialisation)."""
         return self.get(name=name)
+
+    def light(self) -> Self:
+        """Jobs without their long columns."""
+        return self.defer("state", "kwargs", "description")
 
     def broken(self) -> Self:
         return self.filter(broken_at__isnull=False)
@@ -66,20 +102,30 @@ class JobQuerySet(PrimaryQuerySet["Job"]):
         return self.filter(active_runs__gt=0)
 
     def update(self, **changes: Any) -> int:
-        """As Django's, and a change of the definition is planned anew by the next tick, whoever made it."""
+        """As Django's; the next tick replans a job whose definition changes."""
         changes.setdefault("version", models.F("version") + 1)
-        if PLANNING_COLUMNS & changes.keys():
-            changes.setdefault("next_start_at", UNPLANNED)
-        if changes.get("next_start_at") == UNPLANNED:
-            changes.setdefault("next_run_at", _planned_from(changes))
-        if _waits_for_others(changes.get("schedule")):
+        if changes.keys() & set(DEFINITION_COLUMNS):
+            changes.setdefault("updated_at", SYSTEM_CLOCK.now())
+        if PLANNING_COLUMNS & changes.keys() and "wake_at" not in changes:
+            changes = to_replan(_replanned_from(changes)) | changes
+        changes |= repeated(changes)
+        if "schedule" in changes and changes.get("schedule_kind") in dependent_kinds():
             changes.setdefault("anchor_at", None)
         count = super().update(**changes)
-        if "next_start_at" in changes:
+        if "wake_at" in changes:
             announce(self.db)
         return count
 
     update.alters_data = True  # type: ignore[attr-defined]
+
+    def bulk_update(self, objs: Iterable["Job"], fields: Iterable[str], *args: Any, **options: Any) -> int:
+        """As Django's, with the columns that repeat others."""
+        objs, fields = list(objs), set(fields)
+        for job in objs:
+            job._repeat()
+        return super().bulk_update(
+            objs, fields.union(*map(REPEATED.__getitem__, fields & REPEATED.keys())), *args, **options
+        )
 
     def bulk_create(self, objs: Iterable["Job"], *args: Any, **options: Any) -> list["Job"]:
         """As Django's, and this process's dispatcher hears of it."""
@@ -100,50 +146,79 @@ class Job(models.Model):
     schedule = ScheduleField(_("schedule"), default=Manual)
     policy = PolicyField(_("policy"), default=Policy, blank=True)
     group = NameField(_("group"), max_length=100, blank=True, default="")
-    priority = models.SmallIntegerField(_("priority"), default=0)
-    kwargs = models.JSONField(_("keyword arguments"), default=dict, blank=True)
-    description = models.CharField(_("description"), max_length=500, blank=True, default="")
-    enabled = models.BooleanField(_("enabled"), default=True)
-    source = models.CharField(_("module that defines it"), max_length=255, blank=True, default="", editable=False)
+    priority = SmallField(_("priority"), default=0)
+    schedule_kind = ShortTextField(
+        _("kind of schedule"), max_length=20, blank=True, default="", db_default="", editable=False
+    )
+    overlap = ShortTextField(_("overlap policy"), max_length=10, blank=True, default="", db_default="", editable=False)
+    executor = ShortTextField(_("executor"), max_length=40, blank=True, default="", db_default="", editable=False)
+    expects = ShortTextField(_("expectation"), max_length=10, blank=True, default="", db_default="", editable=False)
+    """Words of the schedule and of the policy, for conditions: see `repeated`."""
+    kwargs = ShapedField(_("keyword arguments"), default=dict, blank=True)
+    description = ShortTextField(_("description"), max_length=500, blank=True, default="")
+    enabled = FlagField(_("enabled"), default=True)
+    source = ShortTextField(_("module that defines it"), max_length=255, blank=True, default="", editable=False)
     """The module whose `@register` made the job; empty for jobs made by people."""
-    overridden_fields = models.JSONField(_("overridden fields"), default=list, blank=True, editable=False)
+    overridden_fields = ShapedField(_("overridden fields"), default=list, blank=True, editable=False, shape=list)
 
     # The plan.
     anchor_at = InstantField(_("anchor"), null=True, editable=False)
+    replan_from = InstantField(_("to be planned from"), null=True, editable=False)
+    """From where a stale plan is made again, so that it drops no slot; null: from the moment at which that is done."""
     next_run_at = InstantField(_("next slot"), null=True, editable=False)
-    next_start_at = InstantField(_("next start"), null=True, default=UNPLANNED, editable=False)
+    """The next slot; null where there is none, or the plan is stale."""
+    wake_at = InstantField(_("when to look"), null=True, stands=True, default=AT_ONCE, editable=False)
+    """When the dispatcher must look at the job: to start its slot, to plan it, or as its pause ends. Null: something
+    else comes first, the end of a run or what a person does."""
+    stale = FlagField(_("to be planned"), default=True, db_default=True, editable=False)
+    """Whether the plan is to be made again. There is no next slot until then; an orphan waits for its task."""
+    plan_basis = ShortTextField(
+        _("what it is planned from"), max_length=64, blank=True, default="", db_default="", editable=False
+    )
+    """Hashes of the definition that the plan was made from last, and its zone; empty where that is not known."""
     last_slot = InstantField(_("last claimed slot"), null=True, editable=False)
+    postponed_until = InstantField(_("postponed until"), null=True, editable=False)
+    """Until when an attempt that put itself off holds a place of the job; which ones do so, only the ledger tells. An
+    instant that has passed, and whose attempt is gone, is cleared by the next look."""
 
     # The state.
-    version = models.BigIntegerField(_("version of the row"), default=0, editable=False)
-    token = models.BigIntegerField(_("fencing token"), default=0, editable=False)
-    has_dependents = models.BooleanField(_("other jobs wait for it"), default=False, editable=False)
-    active_runs = models.PositiveIntegerField(_("living runs"), default=0, editable=False)
-    consecutive_failures = models.PositiveIntegerField(_("failures in a row"), default=0, editable=False)
-    broken_at = InstantField(_("broken since"), null=True, editable=False)
-    paused_at = InstantField(_("paused since"), null=True, editable=False)
+    version = BigField(_("version of the row"), default=0, editable=False)
+    token = BigField(_("fencing token"), default=0, editable=False)
+    has_dependents = FlagField(_("other jobs wait for it"), default=False, editable=False)
+    active_runs = CountField(_("living runs"), default=0, editable=False)
+    consecutive_failures = CountField(_("failures in a row"), default=0, editable=False)
+    broken_at = InstantField(_("broken since"), null=True, stands=True, editable=False)
+    paused_at = InstantField(_("paused since"), null=True, stands=True, editable=False)
     paused_until = InstantField(_("paused until"), null=True, editable=False)
-    paused_by = models.CharField(_("paused by"), max_length=150, blank=True, default="", editable=False)
-    pause_reason = models.CharField(_("reason of the pause"), max_length=500, blank=True, default="", editable=False)
-    orphaned_at = InstantField(_("orphaned since"), null=True, editable=False)
-    problem = models.TextField(_("problem"), blank=True, default="", editable=False)
-    state = models.JSONField(_("kept state"), default=dict, blank=True, editable=False)
+    paused_by = ShortTextField(_("paused by"), max_length=150, blank=True, default="", editable=False)
+    pause_reason = ShortTextField(_("reason of the pause"), max_length=500, blank=True, default="", editable=False)
+    orphaned_at = InstantField(_("orphaned since"), null=True, stands=True, editable=False)
+    problem = LongTextField(_("problem"), blank=True, default="", editable=False)
+    state = ShapedField(_("kept state"), default=dict, blank=True, editable=False, shape=dict)
 
     # The last run, and what only grows.
     last_run_at = InstantField(_("last run"), null=True, editable=False)
     last_finished_at = InstantField(_("last end"), null=True, editable=False)
-    last_status = models.CharField(_("last status"), max_length=10, blank=True, default="", editable=False)
+    last_status = ShortTextField(_("last status"), max_length=10, blank=True, default="", editable=False)
+    last_errors = BigCountField(_("errors of the last run"), default=0, db_default=0, editable=False)
     last_success_at = InstantField(_("last success"), null=True, editable=False)
     last_outcome_at = InstantField(_("last final outcome"), null=True, editable=False)
     """When an attempt ended, or was cancelled, that no further attempt of its slot follows."""
-    successes = models.PositiveBigIntegerField(_("successes"), default=0, editable=False)
-    failures = models.PositiveBigIntegerField(_("failures"), default=0, editable=False)
-    timeouts = models.PositiveBigIntegerField(_("timeouts"), default=0, editable=False)
-    losses = models.PositiveBigIntegerField(_("losses"), default=0, editable=False)
-    cancellations = models.PositiveBigIntegerField(_("cancellations"), default=0, editable=False)
-    skips = models.PositiveBigIntegerField(_("skipped slots"), default=0, editable=False)
-    misses = models.PositiveBigIntegerField(_("missed slots"), default=0, editable=False)
+    successes = BigCountField(_("successes"), default=0, editable=False)
+    successes_with_errors = BigCountField(_("successes with errors"), default=0, db_default=0, editable=False)
+    """Those among the successes that reported errors: they count as failed in the success rate."""
+    failures = BigCountField(_("failures"), default=0, editable=False)
+    timeouts = BigCountField(_("timeouts"), default=0, editable=False)
+    losses = BigCountField(_("losses"), default=0, editable=False)
+    cancellations = BigCountField(_("cancellations"), default=0, editable=False)
+    skips = BigCountField(_("skipped slots"), default=0, editable=False)
+    misses = BigCountField(_("missed slots"), default=0, editable=False)
     created_at = InstantField(_("created"), null=True, editable=False)
+    updated_at = InstantField(_("changed"), null=True, editable=False)
+    """When people or the code wrote the definition last; not when the scheduler wrote its own columns."""
+
+    viewer: Callable[[], Any] | None = None
+    """Returns the view of a job that `get_job` or `list_jobs` returned."""
 
     objects = models.Manager.from_queryset(JobQuerySet)()
 
@@ -152,7 +227,10 @@ class Job(models.Model):
         verbose_name_plural = _("jobs")
         base_manager_name = "objects"
         ordering = ["name"]
-        indexes = [models.Index(fields=["next_start_at"], name="scheduler_job_due")]
+        indexes = [
+            models.Index(fields=["wake_at"], name="scheduler_job_due"),
+            models.Index(fields=["schedule_kind"], name="scheduler_job_kind"),
+        ]
         permissions = [("run_job", "Can run a job now"), ("pause_job", "Can pause and resume a job")]
 
     def __str__(self) -> str:
@@ -161,8 +239,8 @@ class Job(models.Model):
     def save(self, *args: Any, update_fields: Iterable[str] | None = None, **options: Any) -> None:
         """As Django's; of a job that exists, only the definition is written, unless `update_fields` says otherwise.
 
-        An old copy, held while the job ran, must not overwrite what the scheduler wrote since. A change of the
-        definition is planned anew by the next tick.
+        An old copy, held while the job ran, must not overwrite what the scheduler wrote since. The next tick
+        replans a job whose definition changes.
         """
         using = options.get("using") or self._state.db
         if self._state.adding:
@@ -170,37 +248,76 @@ class Job(models.Model):
             super().save(*args, update_fields=update_fields, **options)
             announce(self._state.db)
             return
+        self._repeat()
         columns = set(DEFINITION_COLUMNS if update_fields is None else update_fields)
+        columns = columns.union(*map(REPEATED.__getitem__, columns & REPEATED.keys()))
         changed = self._changed(columns & PLANNING_COLUMNS)
         if changed:
-            self.next_start_at, self.next_run_at = UNPLANNED, _planned_from(changed)
-            columns |= {"next_start_at", "next_run_at"}
-        if "schedule" in changed and _waits_for_others(self.schedule):
+            self.make_stale(_replanned_from(changed))
+            columns |= {*PLAN}
+        if "schedule" in changed and self.schedule_kind in dependent_kinds():
             self.anchor_at = None
             columns.add("anchor_at")
+        if columns & set(DEFINITION_COLUMNS):
+            self.updated_at = SYSTEM_CLOCK.now()
+            columns.add("updated_at")
         self.version = models.F("version") + 1
         super().save(*args, update_fields=columns | {"version"}, **options)
-        self.refresh_from_db(using=using, fields={"version", *columns & {"next_run_at"}})
+        self.refresh_from_db(using=using, fields={"version", *columns & {"replan_from"}})
         announce(using)
+
+    def make_stale(self, since: Any = None, *, wake_at: datetime | None = AT_ONCE) -> None:
+        """Have the job planned again, in memory; see `to_replan`."""
+        for column, value in to_replan(since, wake_at=wake_at).items():
+            setattr(self, column, value)
 
     def natural_key(self) -> tuple[str]:
         return (self.name,)
 
     def _count_from_creation(self) -> None:
-        """A job that waits for others counts their ends from then on, not from when somebody first looks at it."""
-        if self.anchor_at is None and _waits_for_others(self.schedule):
+        """Begin with the creation: the age of the definition, and for a job that waits for others their ends."""
+        self._repeat()
+        self.updated_at = self.updated_at or self.created_at
+        if self.anchor_at is None and self.schedule_kind in dependent_kinds():
             self.anchor_at = self.created_at
+
+    def _repeat(self) -> None:
+        for name, word in repeated({name: getattr(self, name) for name in REPEATED}).items():
+            setattr(self, name, word)
 
     def _changed(self, columns: Iterable[str]) -> set[str]:
         stored = Job.objects.using(self._state.db).only(*columns).filter(pk=self.pk).first()
         return {column for column in columns if getattr(stored, column, None) != getattr(self, column)}
 
     @property
+    def view(self) -> Any:
+        """How the job stood when it was first asked (`JobView`); None unless `get_job` or `list_jobs` returned it."""
+        return None if self.viewer is None else self.viewer()
+
+    @property
+    def would_run_at(self) -> datetime | None:
+        """The slot that would be next if the job were enabled, or planned; None where it has no `view`."""
+        return None if self.viewer is None else self.view.would_run_at
+
+    @property
+    def version_tag(self) -> str:
+        """The job as it was read, for `if_version`: another one after every write, and of a new job of its name."""
+        return f"{self.pk}-{self.version}"
+
+    @property
+    def in_group(self) -> str:
+        """Its group; that of SCHEDULER_DEFAULT_GROUP where it names none, and empty without that."""
+        return self.group or conf.DEFAULT_GROUP
+
+    @property
     def job_state(self) -> JobState:
         """The state in one word; the first that applies."""
-        if self.active_runs:
-            return JobState.RUNNING
-        if isinstance(self.schedule, Unreadable) or isinstance(self.policy, Unreadable):
+        return JobState.RUNNING if self.active_runs else self.state_at_rest
+
+    @property
+    def state_at_rest(self) -> JobState:
+        """The state in one word, whether or not the job is running."""
+        if not self.is_readable:
             return JobState.INVALID
         if self.orphaned_at:
             return JobState.ORPHANED
@@ -212,23 +329,49 @@ class Job(models.Model):
             return JobState.BROKEN
         if self.paused_at:
             return JobState.PAUSED
-        if self.next_start_at is None and self.next_run_at is None and self._has_an_end() and not self._goes_on():
-            return JobState.FINISHED
-        return JobState.SCHEDULED
+        return JobState.FINISHED if self._is_finished() else JobState.SCHEDULED
 
     @property
-    def next_slot(self) -> datetime | None:
-        """The slot that is planned next; None while the job is still to be planned, or is an orphan."""
-        slot: datetime | None = None if self.next_start_at == UNPLANNED or self.orphaned_at else self.next_run_at
-        return slot
+    def is_readable(self) -> bool:
+        """Whether this process can read the schedule and the policies."""
+        return not (isinstance(self.schedule, Unreadable) or isinstance(self.policy, Unreadable))
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether its problem keeps it from being planned, until the job is changed."""
+        return bool(self.problem) and not self.problem.startswith(UNABLE)
+
+    @property
+    def next_start_at(self) -> datetime | None:
+        """When the next slot is to start: later than the slot by jitter, backoff or a postponed attempt.
+
+        None where there is no next slot, or the end of a run decides on it.
+        """
+        start: datetime | None = self.wake_at if self.next_run_at is not None else None
+        return start
+
+    @property
+    def last_error(self) -> str:
+        """The error of the run that failed last, among the newest `LOOKED_THROUGH` rows; empty if none. One query."""
+        newest = self.runs.order_by("-scheduled_for", "-attempt").values_list("error", flat=True)[:LOOKED_THROUGH]
+        return next((error for error in newest if error), "")
 
     @property
     def ended_runs(self) -> int:
         """How many runs of the job have ended, however."""
         return self.successes + self.failures + self.timeouts + self.losses + self.cancellations
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the run that ended last was the last attempt of its slot."""
+        return not self._goes_on()
+
+    def _is_finished(self) -> bool:
+        is_planned = self.wake_at is not None or self.next_run_at is not None
+        return not is_planned and self._has_an_end() and not self._goes_on()
+
     def _has_an_end(self) -> bool:
-        return self.schedule.kind == "once" or self.policy.ends_at is not None or self.policy.max_runs is not None
+        return self.schedule.slots is Slots.ONE or self.policy.ends_at is not None or self.policy.max_runs is not None
 
     def _goes_on(self) -> bool:
         """Whether the run that ended last was not the last attempt of its slot: another one is promised."""
@@ -237,16 +380,19 @@ class Job(models.Model):
         return self.last_outcome_at is None or self.last_outcome_at < self.last_finished_at
 
 
-def _planned_from(changed: Collection[str]) -> Coalesce | None:
-    """Return from where a job is planned anew: with the schedule it has, no slot that is due or missed is forgotten."""
-    columns = PLANNING_COLUMNS.intersection(changed)
-    keeps_its_slots = bool(columns) and columns.isdisjoint(("schedule", "enabled"))
-    return WHERE_IT_GOES_ON if keeps_its_slots else None
+def _replanned_from(changed: Collection[str]) -> Coalesce | None:
+    """Return from where to replan a job: if it keeps its schedule, no due or missed slot is dropped."""
+    return None if {"schedule", "enabled"}.intersection(changed) else WHERE_IT_GOES_ON
 
 
-def _waits_for_others(schedule: Any) -> bool:
-    """Whether a schedule that is being written counts what other jobs do from then on: its anchor begins anew."""
-    return isinstance(parse(schedule) if isinstance(schedule, str | Mapping) else schedule, AfterJobs)
+def repeated(columns: Mapping[str, Any]) -> dict[str, str]:
+    """Return the columns that repeat a word of a schedule or a policy among `columns`.
+
+    What cannot be read here keeps the word that a process wrote that could.
+    """
+    schedule, policy = meant_schedule(columns.get("schedule")), meant_policy(columns.get("policy"))
+    kind = {"schedule_kind": schedule.kind} if isinstance(schedule, Schedule) else {}
+    return kind | ({name: str(getattr(policy, name)) for name in OF_POLICY} if isinstance(policy, Policy) else {})
 
 
 def announce(using: str | None) -> None:

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.models import lookups
 
+from scheduler.models.fields import ShortTextField
+
 if TYPE_CHECKING:
     _CharField = models.CharField[str, str]
     _Lookup = lookups.BuiltinLookup[Any]
 else:
-    _CharField = models.CharField
+    _CharField = ShortTextField
     _Lookup = lookups.BuiltinLookup
 
 
@@ -21,11 +23,6 @@ class NameField(_CharField):
     """
 
     description = "A name"
-
-    def deconstruct(self) -> Any:
-        """For migrations it is a CharField: the collation depends on the character set of the table."""
-        name, _, args, kwargs = super().deconstruct()
-        return name, "django.db.models.CharField", args, kwargs
 
 
 class _AnyCase(_Lookup):

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Protocol
 
 DEFAULT_STEPS = tuple(timedelta(seconds=seconds) for seconds in (30, 60, 300, 900, 3600))
+MOST_STEPS = 100
 
 
 class Backoff(Protocol):

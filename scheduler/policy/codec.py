@@ -3,19 +3,22 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from scheduler.arguments import checked_flag, checked_instant, checked_whole
 from scheduler.exceptions import InvalidOption
-from scheduler.policy.backoff import Backoff, Exponential, Steps
-from scheduler.policy.base import OnLost, OnStuck, Policy, differences
-from scheduler.policy.misfire import Misfire
-from scheduler.policy.overlap import Overlap
+from scheduler.policy.backoff import MOST_STEPS, Backoff, Exponential, Steps
+from scheduler.policy.base import Policy, differences
+from scheduler.policy.executor import executor_named
+from scheduler.policy.executor_options import ExecutorOptions
+from scheduler.policy.notify import Events
 from scheduler.policy.ratelimit import RateLimit
+from scheduler.safetext import shown
 from scheduler.schedules import parse_duration
 
 E = TypeVar("E", bound=StrEnum)
@@ -36,12 +39,12 @@ def read_option(name: str, value: Any) -> Any:
             raise InvalidOption(f"{name} is a value that is too deeply nested.") from None
     near = get_close_matches(name, _READERS, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else f" Known options: {', '.join(sorted(_READERS))}."
-    raise InvalidOption(f"Unknown option {name!r}.{hint}")
+    raise InvalidOption(f"Unknown option {shown(name)}.{hint}")
 
 
 def to_json(policy: Policy) -> str:
     """Return the compact JSON that stands in the database: only what differs from the defaults."""
-    values = {name: _plain(value) for name, value in differences(policy).items()}
+    values = {name: plain(value) for name, value in differences(policy).items()}
     return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 
@@ -57,14 +60,21 @@ def from_json(text: str) -> Policy:
     return from_options(options)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return the value of an option as JSON has it."""
     match value:
         case timedelta():
             return value.total_seconds()
         case datetime():
             return value.isoformat()
+        case time():
+            return clock_text(value)
         case RateLimit():
             return str(value)
+        case Events():
+            return list(value.names)
+        case ExecutorOptions():
+            return value.values
         case Steps():
             return [step.total_seconds() for step in value.steps]
         case Exponential():
@@ -76,9 +86,9 @@ def _duration(name: str, value: Any) -> timedelta:
     try:
         duration: timedelta = parse_duration(value)
     except (ValueError, TypeError, OverflowError) as error:
-        raise InvalidOption(f"{name} is {value!r}; write seconds, a timedelta or text such as '1h30m'.") from error
+        raise InvalidOption(f"{name} is {shown(value)}; write seconds, a timedelta or text such as '1h30m'.") from error
     if duration < timedelta(0):
-        raise InvalidOption(f"{name} is {value!r}; it cannot be negative.")
+        raise InvalidOption(f"{name} is {shown(value)}; it cannot be negative.")
     return duration
 
 
@@ -86,8 +96,25 @@ def _instant(name: str, value: Any) -> datetime:
     try:
         at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     except (ValueError, TypeError):
-        raise InvalidOption(f"{name} is {value!r}; write an instant such as '2027-01-01T00:00:00+00:00'.") from None
+        raise InvalidOption(
+            f"{name} is {shown(value)}; write an instant such as '2027-01-01T00:00:00+00:00'."
+        ) from None
     return checked_instant(name, at)
+
+
+def clock_text(clock: time) -> str:
+    """Return a time of day as it is written: `06:00`, with seconds where it has some."""
+    return clock.isoformat("seconds" if clock.second else "minutes")
+
+
+def _clock(name: str, value: Any) -> time:
+    try:
+        clock = value if isinstance(value, time) else time.fromisoformat(value if ":" in value else "")
+    except (ValueError, TypeError):
+        raise InvalidOption(f"{name} is {shown(value)}; write a time of day such as '06:00'.") from None
+    if clock.tzinfo is not None:
+        raise InvalidOption(f"{name} is {shown(value)}; write it without a zone: that of the job's schedule holds.")
+    return clock.replace(microsecond=0)
 
 
 def _rate(name: str, value: Any) -> RateLimit:
@@ -100,7 +127,7 @@ def _choice(kind: type[E]) -> Callable[[str, Any], E]:
             return kind(str(value).lower())
         except ValueError:
             names = ", ".join(repr(str(member)) for member in kind)
-            raise InvalidOption(f"{name} is {value!r}; it must be one of {names}.") from None
+            raise InvalidOption(f"{name} is {shown(value)}; it must be one of {names}.") from None
 
     return read
 
@@ -110,6 +137,11 @@ def _optional(read: Callable[[str, Any], T]) -> Callable[[str, Any], T | None]:
 
 
 def _backoff(name: str, value: Any) -> Backoff:
+    steps = value.steps if isinstance(value, Steps) else value
+    if isinstance(steps, list | tuple) and len(steps) > MOST_STEPS:
+        raise InvalidOption(
+            f"{name} has {len(steps)} steps; at most {MOST_STEPS} are allowed, and the last one repeats."
+        )
     match value:
         case Steps() | Exponential():
             return value
@@ -125,41 +157,40 @@ def _backoff(name: str, value: Any) -> Backoff:
 def _exponential(name: str, value: Mapping[str, Any]) -> Exponential:
     unknown = set(value) - {"base", "factor", "cap"}
     if unknown or "base" not in value:
-        raise InvalidOption(f"{name} is {dict(value)!r}; write {{'base': 60, 'factor': 2, 'cap': 3600}}.")
+        raise InvalidOption(f"{name} is {shown(dict(value))}; write {{'base': 60, 'factor': 2, 'cap': 3600}}.")
     factor = value.get("factor", 2.0)
     if isinstance(factor, bool) or not isinstance(factor, int | float) or not 1 <= factor <= 1000:
-        raise InvalidOption(f"{name}: factor is {factor!r}; it must be a number from 1 to 1000.")
+        raise InvalidOption(f"{name}: factor is {shown(factor)}; it must be a number from 1 to 1000.")
     return Exponential(_duration(name, value["base"]), float(factor), _duration(name, value.get("cap", 3600)))
 
 
-def _executor(name: str, value: Any) -> str:
-    if value not in EXECUTORS:
-        raise InvalidOption(f"{name} is {value!r}; it must be one of {', '.join(map(repr, EXECUTORS))}.")
-    return str(value)
-
-
-EXECUTORS = ("thread", "process")
-
-_READERS: dict[str, Callable[[str, Any], Any]] = {
-    "overlap": _choice(Overlap),
-    "max_concurrent": checked_whole,
-    "misfire": _choice(Misfire),
-    "grace": _optional(_duration),
-    "catch_up_window": _optional(_duration),
-    "max_catch_up": checked_whole,
-    "backoff": _backoff,
-    "retries": checked_whole,
-    "breaker_threshold": _optional(checked_whole),
-    "breaker_probe_after": _optional(_duration),
-    "on_lost": _choice(OnLost),
-    "timeout": _optional(_duration),
-    "stuck_after": _optional(_duration),
-    "on_stuck": _choice(OnStuck),
-    "rate_limit": _optional(_rate),
-    "starts_at": _optional(_instant),
-    "ends_at": _optional(_instant),
-    "max_runs": _optional(checked_whole),
-    "render_kwargs": checked_flag,
-    "executor": _executor,
+_OF_TYPE: dict[Any, Callable[[str, Any], Any]] = {
+    int: checked_whole,
+    bool: checked_flag,
+    timedelta: _duration,
+    datetime: _instant,
+    time: _clock,
+    Events: lambda name, value: Events.parse(value, of=name),
+    RateLimit: _rate,
+    ExecutorOptions: lambda name, value: ExecutorOptions.parse(value, of=name),
+    Backoff: _backoff,
 }
-assert set(_READERS) == {f.name for f in fields(Policy)}, "every policy field needs a reader"
+_OWN: dict[str, Callable[[str, Any], Any]] = {"executor": lambda name, value: executor_named(value).name}
+
+
+def kind_of(name: str, policy: type[Any] = Policy) -> tuple[Any, bool]:
+    """Return the type of an option, and whether it may be None."""
+    hint = get_type_hints(policy)[name]
+    kinds = get_args(hint)
+    return (next(kind for kind in kinds if kind is not NoneType), True) if kinds else (hint, hint is Backoff)
+
+
+def _reader(name: str) -> Callable[[str, Any], Any]:
+    if name in _OWN:
+        return _OWN[name]
+    kind, optional = kind_of(name)
+    read = _OF_TYPE.get(kind) or _choice(kind)
+    return _optional(read) if optional and kind is not Backoff else read
+
+
+_READERS = {one.name: _reader(one.name) for one in fields(Policy)}

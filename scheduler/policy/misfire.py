@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from scheduler.schedules import Schedule
 
@@ -24,6 +25,14 @@ class Misfire(StrEnum):
     """Every slot that waits, oldest first, at most `max_catch_up` of them."""
 
 
+class Passed(NamedTuple):
+    """Slots of which none runs, from `first` to `newest`."""
+
+    first: datetime
+    newest: datetime
+    total: int = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What to do with the slots that are due: run one, write off some.
@@ -41,6 +50,11 @@ class Verdict:
     missed_coalesced: int = 0
     missed_from: datetime | None = None
     why: str = ""
+
+
+def grace_of(own: timedelta | None, schedule: Schedule) -> timedelta:
+    """Return how late a job may start and not be too late: its own grace, or that of its kind of schedule."""
+    return default_grace(schedule) if own is None else own
 
 
 def default_grace(schedule: Schedule) -> timedelta:
@@ -94,6 +108,12 @@ def latest_slot(schedule: Schedule, slot: datetime, now: datetime) -> datetime:
 def count_slots(schedule: Schedule, first: datetime, newest: datetime) -> int:
     """Return how many slots there are from `first` to `newest`: at least `first`, also where there is no grid."""
     return 1 + schedule.count_between(first, newest)
+
+
+def passed_slots(schedule: Schedule, first: datetime, until: datetime) -> Passed:
+    """Return the slots from `first` to `until`, in constant time; `first` itself is always among them."""
+    newest = latest_slot(schedule, first, until)
+    return Passed(first, newest, count_slots(schedule, first, newest))
 
 
 def _write_off(schedule: Schedule, slot: datetime, newest: datetime, why: str = FOUND_LATE) -> Verdict:

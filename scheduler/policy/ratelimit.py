@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from scheduler.exceptions import InvalidOption
+from scheduler.safetext import shown
 from scheduler.schedules.duration import LONGEST
 
 UNITS = {
@@ -37,10 +38,10 @@ class RateLimit:
         unit = UNITS.get(found[3].lower()) if found else None
         count, units = (int(found[1]), int(found[2] or 1)) if found else (0, 0)
         if unit is None or not count or not units:
-            raise InvalidOption(f"rate_limit is {text!r}; write for example '10/h', '5/10min' or '100/day'.")
+            raise InvalidOption(f"rate_limit is {shown(text)}; write for example '10/h', '5/10min' or '100/day'.")
         per = timedelta(seconds=unit * units)
         if per > LONGEST:
-            raise InvalidOption(f"rate_limit is {text!r}; its window can have at most {LONGEST.days} days.")
+            raise InvalidOption(f"rate_limit is {shown(text)}; its window can have at most {LONGEST.days} days.")
         return cls(count, per)
 
     def __str__(self) -> str:

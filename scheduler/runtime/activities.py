@@ -3,18 +3,21 @@
 from collections.abc import Callable
 from typing import Any
 
+from asgiref.sync import sync_to_async
+
+from scheduler.activity.api import Id, get_queue_depths, schedule_user_task, users_to_note
 from scheduler.activity.entry import Entry
 from scheduler.activity.keys import UserKeyBuilder
-from scheduler.activity.stores import chosen_store
-from scheduler.engine.activity import Users, complete, take, users_of
+from scheduler.activity.service import Users, complete, take, users_of
+from scheduler.activity.store.chosen import chosen_store
+from scheduler.conf import conf
 from scheduler.engine.base import Engine
-from scheduler.engine.control.activity import Id, get_queue_depths, schedule_user_task, users_to_note
 from scheduler.engine.control.definition import get_job
-from scheduler.engine.dbtime import shared_now
-from scheduler.exceptions import InvalidOption, TaskFailed, UnknownTask
+from scheduler.engine.db.shared_time import shared_now
+from scheduler.exceptions import InvalidOption, TaskFailed, UnknownJob, UnknownTask
 from scheduler.registry import Registry, Task, registry
-from scheduler.runtime import local
-from scheduler.schedules import OnActivity
+from scheduler.runtime import current
+from scheduler.schedules import OnActivity, Schedule, parse
 
 STOP_SECONDS = 30.0
 
@@ -41,7 +44,11 @@ class ActivityScheduler:
         """Add a task type, before the scheduler starts. Until it has a handler here, workers elsewhere take it."""
         if not isinstance(schedule, OnActivity):
             raise InvalidOption(f"{task_type!r} is to run by {schedule!r}; it must be an OnActivity.")
-        self._tasks.add(Task(name=task_type, function=Elsewhere(task_type), schedule=schedule, module=__name__))
+        self._add(task_type, schedule)
+
+    def _add(self, task_type: str, schedule: Schedule, place: str = "") -> None:
+        function = Elsewhere(task_type)
+        self._tasks.add(Task(name=task_type, function=function, schedule=schedule, place=place, module=__name__))
 
     def register_handler(self, task_type: str, handler: Callable[..., Any]) -> None:
         """Have a function called for the users of a type: with `user_id`, `device_id` and `agent_id`.
@@ -63,7 +70,7 @@ class ActivityScheduler:
     def get_pending_task(self, task_type: str) -> Entry | None:
         """Take the user who has been due for longest; None when none is due, or the type is unknown or disabled.
 
-        Whoever takes it has the `timeout` of the type to call `complete_task` with the entry's `user_key` and
+        The caller has the `timeout` of the type to call `complete_task` with the entry's `user_key` and
         `lock_token`; after that the run is lost, and counts as a failure.
         """
         users = users_to_note(task_type)
@@ -75,11 +82,26 @@ class ActivityScheduler:
         users = self._users(task_type)
         return complete(engine, users, user_key, lock_token, success=success, now=shared_now(engine.using))
 
+    async def aget_pending_task(self, task_type: str) -> Entry | None:
+        """`get_pending_task` for async workers."""
+        return await sync_to_async(self.get_pending_task)(task_type)
+
+    async def acomplete_task(self, task_type: str, user_key: str, lock_token: str, success: bool) -> bool:
+        """`complete_task` for async workers."""
+        return await sync_to_async(self.complete_task)(task_type, user_key, lock_token, success)
+
+    async def astop(self, timeout: float = STOP_SECONDS) -> None:
+        """`stop` for async programs, whose loop goes on while it waits."""
+        await sync_to_async(self.stop, thread_sensitive=False)(timeout)
+
     def get_task_config(self, task_type: str) -> OnActivity | None:
         """Return the rules of a task type, as people may have changed them; None when there is no such type."""
         try:
             return self._users(task_type).rules
-        except LookupError:
+        except UnknownJob:  # its row appears when a scheduler starts; until then the rules are those of the code
+            task = self._tasks.find(task_type) if isinstance(task_type, str) else None
+            return task.schedule if task is not None and isinstance(task.schedule, OnActivity) else None
+        except UnknownTask:
             return None
 
     def get_queue_depths(self) -> dict[str, int]:
@@ -88,19 +110,20 @@ class ActivityScheduler:
 
     def user_keys(self, task_type: str) -> UserKeyBuilder:
         """Return what builds and parses the keys of a type."""
-        return UserKeyBuilder(self._users(task_type).rules.dimensions)
+        rules = self.get_task_config(task_type) or self._users(task_type).rules
+        return UserKeyBuilder(rules.dimensions)
 
     def start(self) -> None:
         """Start the scheduler of this process."""
-        local.start()
+        current.start()
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
         """Stop the scheduler of this process, waiting at most `timeout` seconds for its runs."""
-        local.stop(timeout)
+        current.stop(timeout)
 
     def is_running(self) -> bool:
         """Return whether the scheduler of this process runs."""
-        runner = local.current()
+        runner = current.current()
         return runner is not None and runner.is_running()
 
     def _users(self, task_type: str) -> Users:
@@ -120,7 +143,13 @@ def get_scheduler() -> ActivityScheduler:
 
 
 def init_scheduler(tasks: Registry = registry) -> ActivityScheduler:
-    """Make, and return, the scheduler of activities of this process anew; `tasks` are those it adds to."""
+    """Replace the activity scheduler of this process and return the new one; `tasks` is the registry it adds to."""
     global _scheduler
     _scheduler = ActivityScheduler(tasks)
     return _scheduler
+
+
+def register_from_settings(users: ActivityScheduler) -> None:
+    """Add the task types of SCHEDULER_ACTIVITY_TASKS. Raises ConfigurationError when the setting is wrong."""
+    for task_type, schedule in conf.ACTIVITY_TASKS.items():
+        users._add(task_type, parse(schedule), place="SCHEDULER_ACTIVITY_TASKS")

@@ -4,9 +4,10 @@ import logging
 import uuid
 
 from scheduler.conf import conf
-from scheduler.executors.thread import ThreadExecutor
-from scheduler.runtime.member import Member
+from scheduler.executors.pool import Pool
+from scheduler.runtime.registration import Member
 from scheduler.runtime.service import was_replaced
+from scheduler.safetext import counted
 
 logger = logging.getLogger("scheduler")
 
@@ -14,9 +15,9 @@ logger = logging.getLogger("scheduler")
 class Heartbeat:
     """The step of the heartbeat thread."""
 
-    def __init__(self, member: Member, executor: ThreadExecutor) -> None:
+    def __init__(self, member: Member, pool: Pool) -> None:
         self._member = member
-        self._executor = executor
+        self._pool = pool
 
     def step(self) -> float:
         """Renew once; return the seconds until the next beat. A beat that hung until it was replaced says nothing."""
@@ -25,22 +26,26 @@ class Heartbeat:
                 self._declared_dead()
         finally:  # also when the database is away
             if self._member.joined and not self._member.may_claim() and not was_replaced():
-                self._say(self._stop_runs(), "the heartbeat could not be renewed in time")
+                self._lease_is_over()
         return conf.HEARTBEAT_SECONDS
 
+    def _lease_is_over(self) -> None:
+        if not self._member.runs_may_go_on():
+            self._say(self._stop_runs(), "the heartbeat could not be renewed in time")
+
     def _declared_dead(self) -> None:
-        """Others closed our runs as lost: stop them, start no more, and join again as somebody new."""
-        self._executor.withdraw()
+        """Others closed our runs as lost: stop them, start no more, and join again as a new instance."""
+        self._pool.withdraw()
         count = self._stop_runs()
         self._member.engine.instance_id = uuid.uuid4()
         self._member.joined = False
         self._say(count, "this instance was declared dead")
 
     def _stop_runs(self) -> int:
-        living = self._executor.living()
+        living = self._pool.living()
         for one in living:
             one.stop("lease")
         return len(living)
 
     def _say(self, count: int, why: str) -> None:
-        logger.warning("%s; %d runs asked to stop", why.capitalize(), count, extra={"action": "lease_lost"})
+        logger.warning("%s; %s asked to stop", why.capitalize(), counted(count, "run"), extra={"action": "lease_lost"})

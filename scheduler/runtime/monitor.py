@@ -1,24 +1,23 @@
 """Monitor: watches living runs for timeouts, stuck ones and wishes to stop, and stores their log and progress."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from scheduler import signals
 from scheduler.clock import Clock
-from scheduler.engine import mark
+from scheduler.engine import running
 from scheduler.engine.base import Engine
+from scheduler.engine.db.transactions import may_be_of_one_row
 from scheduler.engine.outcome import Settled
-from scheduler.engine.plan import policy_of
+from scheduler.engine.plan_basis import policy_of
 from scheduler.engine.rescue import close_as_lost
-from scheduler.engine.write import is_refusal
-from scheduler.executors.living import Living
-from scheduler.executors.text import keep_tail, progress_of
-from scheduler.executors.thread import ThreadExecutor
+from scheduler.executors.live_run import Living
+from scheduler.executors.pool import Pool
+from scheduler.executors.sanitize import keep_tail, progress_of
 from scheduler.models import RunLog
 from scheduler.policy import OnStuck
-from scheduler.runtime import announce
+from scheduler.runtime import publish
 
 logger = logging.getLogger("scheduler")
 
@@ -30,15 +29,18 @@ FLUSH_EVERY = 2.0
 class Monitor:
     """The step of the monitor thread. While nothing lives for 2 s it makes no query."""
 
-    def __init__(self, engine: Engine, executor: ThreadExecutor, clock: Clock) -> None:
+    def __init__(self, engine: Engine, pool: Pool, clock: Clock, late: Callable[[], None] = lambda: None) -> None:
         self._engine = engine
-        self._executor = executor
+        self._pool = pool
         self._clock = clock
+        self._late = late
         self._flushed = clock.monotonic()
 
     def step(self) -> float:
         """Look at every living run once; return the seconds until the next look."""
-        living = self._executor.living()
+        if self._pool.keeps_waiting():
+            self._late()
+        living = self._pool.living()
         now = self._clock.monotonic()
         for one in living:
             self._watch(one, timedelta(seconds=now - one.began))
@@ -49,14 +51,14 @@ class Monitor:
 
     def _watch(self, one: Living, age: timedelta) -> None:
         policy = policy_of(one.claimed.job)
-        if policy.timeout is not None and policy.executor == "thread" and age >= policy.timeout:
+        if policy.timeout is not None and not one.caller.keeps_time and age >= policy.timeout:
             self._time_out(one, policy.timeout)
         if policy.stuck_after is not None and age >= policy.stuck_after and not one.stuck:
             self._flag(one, age, abandon=policy.on_stuck is OnStuck.ABANDON)
         if one.abandoned and not one.given_up:
             settled = self._abandon(one.claimed.run)
             one.given_up = True
-            announce.settled(settled)
+            publish.settled(settled)
 
     def _time_out(self, one: Living, timeout: timedelta) -> None:
         """First ask the run to stop; if it still lives at the next look, say so in the ledger."""
@@ -68,7 +70,7 @@ class Monitor:
         if not one.over_time:
             text = f"Timed out after {timeout.total_seconds():g} s and was asked to stop; its call still runs."
             with _refusal_is_said(one):
-                mark.mark_timed_out(self._engine, one.claimed.run, text)
+                running.mark_timed_out(self._engine, one.claimed.run, text)
             one.over_time = True  # only now: a database that is away is asked again
 
     def _until_timeout(self, one: Living, now: float) -> float:
@@ -86,13 +88,13 @@ class Monitor:
         if abandon:
             one.abandoned = True
             one.stop("abandoned")
-        signals.run_stuck.send_robust(RunLog, job=run.job, run=run, stack=stack)
+        publish.stuck(run, stack)
 
     def _mark_stuck(self, one: Living, text: str, stack: str) -> bool:
         """Note that a run is stuck; without the stack where the database refuses that."""
         for told in (f"{text}\n{stack}", text):
             with _refusal_is_said(one):
-                return mark.mark_stuck(self._engine, one.claimed.run, self._clock.now(), told)
+                return running.mark_stuck(self._engine, one.claimed.run, self._clock.now(), told)
         return False
 
     def _abandon(self, run: RunLog) -> Settled:
@@ -101,7 +103,7 @@ class Monitor:
     def _flush(self, living: list[Living]) -> None:
         if not living:
             return
-        wanted = mark.asked_to_stop(self._engine, [one.claimed.run.pk for one in living])
+        wanted = running.asked_to_stop(self._engine, [one.claimed.run.pk for one in living])
         for one in living:
             if one.claimed.run.pk in wanted and not one.context.stop_requested:
                 one.stop("cancelled")
@@ -114,7 +116,7 @@ class Monitor:
             saved = (log.written, progress)
             with _refusal_is_said(one):
                 text = keep_tail(log.text(), log.limit)
-                mark.save_progress(self._engine, one.claimed.run, text, progress_of(one.context))
+                running.save_progress(self._engine, one.claimed.run, text, progress_of(one.context))
             one.saved = saved  # also when it was refused: it would be so again
 
 
@@ -124,7 +126,7 @@ def _refusal_is_said(one: Living) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not is_refusal(error):
+        if not may_be_of_one_row(error):
             raise
         if one.refused:
             return

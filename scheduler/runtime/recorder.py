@@ -10,9 +10,10 @@ from datetime import datetime
 from django.db import InterfaceError, OperationalError
 
 from scheduler.engine.base import Claimed, Engine
+from scheduler.engine.db.transactions import is_of_row, may_be_of_one_row
 from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
-from scheduler.engine.write import is_refusal
-from scheduler.executors.invoke import CLOCK_WAS_SET
+from scheduler.executors.call import CLOCK_WAS_SET
+from scheduler.runtime.service import LONGEST_WAIT
 
 logger = logging.getLogger("scheduler")
 
@@ -27,7 +28,7 @@ def _not_after(end: Finished, now: datetime) -> Finished:
 
 
 def _is_away(error: Exception) -> bool:
-    return isinstance(error, OperationalError | InterfaceError) and not is_refusal(error)
+    return isinstance(error, OperationalError | InterfaceError) and not may_be_of_one_row(error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,11 +43,18 @@ class Recorder:
     """Collects outcomes and writes them: as many as came while the last batch was being written, at once."""
 
     def __init__(
-        self, engine: Engine, settled: Callable[[Settled], None], now: Callable[[], datetime] | None = None
+        self,
+        engine: Engine,
+        settled: Callable[[Settled], object],
+        now: Callable[[], datetime] | None = None,
+        *,
+        is_pressed: Callable[[], bool] = lambda: False,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._now = now
         self._settled = settled
+        self._is_pressed, self._wake = is_pressed, wake
         self._lock = threading.Lock()
         self._ends: deque[Finished] = deque()
         self._tried: deque[Finished] = deque()
@@ -59,6 +67,12 @@ class Recorder:
     def put(self, claimed: Claimed, outcome: Outcome) -> None:
         """Take the end of a run; without the lock, at which workers would wait for each other."""
         self._ends.append(Finished(claimed.run, outcome))
+        if not (self.gathers and self._is_pressed()):
+            self._wake()
+
+    def step(self) -> float:
+        """Write a batch; return the seconds until the next look. An end wakes it earlier, unless more follow."""
+        return GATHER_SECONDS if self.write() else LONGEST_WAIT
 
     def pending(self) -> int:
         """Return how many ends are not written yet."""
@@ -84,7 +98,7 @@ class Recorder:
         return len(batch.ends)
 
     def write_all(self) -> None:
-        """Write everything, at the end of the process, when nobody waits any longer for threads that hang.
+        """Write everything, at the end of the process, without waiting for threads that hang.
 
         What they are writing is taken back and written once more: what has been written by then is seen, and told once.
         """
@@ -101,7 +115,8 @@ class Recorder:
     def _next_batch(self) -> Batch:
         with self._lock:
             self.gathers = False  # before the look: an end that comes after it wakes us
-            again = [self._tried.popleft() for _ in range(min(LARGEST_BATCH, len(self._tried)))]
+            places = LARGEST_BATCH // 2 if self._ends else LARGEST_BATCH  # many refused ends keep no new one out
+            again = [self._tried.popleft() for _ in range(min(places, len(self._tried)))]
             new = [self._ends.popleft() for _ in range(min(LARGEST_BATCH - len(again), len(self._ends)))]
             batch = Batch(self._in_time([*again, *new]), in_doubt=bool(again))
             if batch.ends:
@@ -136,7 +151,7 @@ class Recorder:
             self._write_each(unwritten, settled)
 
     def _write_each(self, unwritten: list[Finished], settled: Settled) -> None:
-        """One of them cannot be written: the others shall not wait for it."""
+        """One of them cannot be written, and the others must not wait for it."""
         problem = None
         for end in list(unwritten):
             try:
@@ -154,7 +169,7 @@ class Recorder:
         try:
             return finish_runs(self._engine, [end], in_doubt=True)
         except Exception as error:
-            if not is_refusal(error):
+            if not is_of_row(error):
                 raise
             run = end.run
             logger.warning(
@@ -164,6 +179,7 @@ class Recorder:
                 error,
                 extra={"action": "value_dropped", "job": run.job.name, "run": run.pk},
             )
+            errors = {"errors": end.outcome.errors} if end.outcome.errors else None  # they make it a failure
             told = f"not stored: {error!r}"[:500]
-            bare = replace(end.outcome, result="", log="", totals=None, progress=None, state=None, error=told)
+            bare = replace(end.outcome, result="", log="", totals=errors, progress=None, state=None, error=told)
             return finish_runs(self._engine, [replace(end, outcome=bare)], in_doubt=True)

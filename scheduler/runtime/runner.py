@@ -3,95 +3,76 @@
 import logging
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from django.db import Error as DatabaseError
+from django.utils.module_loading import import_string
+
+from scheduler.activity.service import activity_tasks
 from scheduler.clock import SYSTEM_CLOCK, Clock
 from scheduler.conf import conf
-from scheduler.engine.activity import activity_tasks
-from scheduler.engine.base import Claimed, Engine
-from scheduler.engine.finish import Outcome, Settled
-from scheduler.engine.release import release_runs
-from scheduler.engine.rescue import close_as_lost
-from scheduler.executors import logs
-from scheduler.executors.connections import drop_all_of_async_work, drop_connections
-from scheduler.executors.thread import ThreadExecutor
-from scheduler.models import RunLog, Trigger
+from scheduler.engine.finish import Settled
+from scheduler.engine.handover import take_back
+from scheduler.engine.release import release_each
+from scheduler.executors import log_capture
+from scheduler.executors.connections import drop_connections
+from scheduler.policy.executor import Executor, executors, handovers
 from scheduler.registry import Registry, registry
-from scheduler.runtime import announce
-from scheduler.runtime.dbclock import DatabaseClock
+from scheduler.runtime import publish
 from scheduler.runtime.dispatcher import Dispatcher
-from scheduler.runtime.heartbeat import Heartbeat
-from scheduler.runtime.host import this_process
-from scheduler.runtime.housekeeper import Housekeeper
-from scheduler.runtime.member import Member
-from scheduler.runtime.monitor import Monitor
-from scheduler.runtime.recorder import GATHER_SECONDS, Recorder
-from scheduler.runtime.service import LONGEST_WAIT, Service
-from scheduler.runtime.watchdog import Watchdog
+from scheduler.runtime.handing import Handing
+from scheduler.runtime.neighbours import Neighbours
+from scheduler.runtime.parts import LAST_STEPS, LAST_WRITES, Parts
+from scheduler.runtime.pruner import Housekeeper
+from scheduler.runtime.service import Service
 from scheduler.signals import jobs_changed, runs_asked_to_stop
-
-if TYPE_CHECKING:
-    from scheduler.runtime.locking import SlotLocks
 
 logger = logging.getLogger("scheduler")
 
-LAST_WRITES = 5.0
-"""Seconds that the database has for what is written when the runs have ended, or had their time."""
-LAST_STEPS = 1.0
-"""Seconds that threads have to end, of which none has anything to wait for any more."""
 
-
-class Runner:
-    """Dispatcher, pool, recorder, heartbeat and watchdog of one process."""
+class Runner(Parts):
+    """The parts of one process with what looks for work: dispatcher, housekeeper and, where users are due, drainer."""
 
     def __init__(self, started_by: str, *, tasks: Registry = registry, clock: Clock = SYSTEM_CLOCK) -> None:
-        process = this_process()
-        self.process = process
-        self.started_by = started_by
-        self.clock = DatabaseClock(clock)
-        self.engine = Engine(registry=tasks, name=f"{process.host}:{process.pid}")
-        self.member = Member(self.engine, self.clock, started_by)
-        self.locks = self._slot_locks() if conf.LOCK_URL else None
-        self.executor = ThreadExecutor(
-            self._done,
-            self.clock,
+        super().__init__(
+            started_by,
             workers=conf.MAX_WORKERS,
-            freed=self._freed,
-            may_start=self.member.may_claim,
-            refusal=None if self.locks is None else self.locks.refusal,
+            tasks=tasks,
+            clock=clock,
+            settled=self._settled,
+            freed=lambda: self.dispatcher.freed(),
+            late=lambda: self.dispatching.wake(),  # it gives back what waits too long
+            handovers=handovers(),
         )
-        self.recorder = Recorder(self.engine, self._settled, self.clock.now)
-        self.dispatcher = Dispatcher(self.engine, self.member, self.executor, self.clock)
-        self.dispatching = Service("dispatcher", self.dispatcher.step, clock)
-        self.recording = Service("recorder", self._record, clock)
-        self.beating = Service("heartbeat", Heartbeat(self.member, self.executor).step, clock)
-        self.monitor = Monitor(self.engine, self.executor, self.clock)
-        self.monitoring = Service("monitor", self._look, clock)
-        self.keeping = Service("housekeeper", Housekeeper(self.engine, self.member, self.clock).step, clock)
-        helping = [self.recording, self.beating, self.monitoring, self.keeping]
-        self.draining = self._draining(clock)
-        if self.draining is not None:
-            helping.append(self.draining)
-        self.locking = None if self.locks is None else Service("locks", self.locks.step, clock)
-        if self.locking is not None:
-            helping.append(self.locking)
-        self.watchdog = Watchdog([*helping, self.dispatching], clock)
-        self.watching = Service("watchdog", self._watch, clock)
-        self.services = [*self.watchdog.services, self.watching]
+        self.handing: dict[str, Handing] = {}
+        self.sending = [self._sending(one, clock) for one in executors() if one.hands_over]
         self.stopping = False
+        self.dispatcher = Dispatcher(
+            self.engine,
+            self.member,
+            self.pool,
+            self.clock,
+            wake=lambda: self.dispatching.wake(),
+            stopping=lambda: self.stopping,
+            unwritten=self.recorder.unwritten,
+            handing=self.handing,
+        )
+        self.neighbours = Neighbours()
+        housekeeper = Housekeeper(self.engine, self.member, self.clock, self.neighbours.look)
+        self.dispatching = Service("dispatcher", self.dispatcher.step, clock)
+        self.keeping = Service("housekeeper", housekeeper.step, clock)
+        self._hear = [publish.settled, self.dispatcher.settled]
+        self.draining = self._draining(clock)
+        self.notifying = self._notifying(clock) if conf.NOTIFY or conf.SECRET_PINGS else None
+        own = [self.keeping, self.draining, self.notifying, *self.sending, self.dispatching]
+        self._watch_over(clock, *filter(None, own))
+        self.began = self.clock.monotonic()
         self._runs_end_by = float("inf")
         self._closed = Settled()
-        self.dispatcher.stop_when(lambda: self.stopping)
-        self.dispatcher.adopt_unless(self.recorder.unwritten)
 
     def start(self) -> None:
         """Start every thread. Needs no database: the dispatcher waits for it."""
-        logs.install()
         self._listen()
-        for service in self.watchdog.services:
-            with suppress(RuntimeError):  # no more threads to be had: the watchdog tries again
-                service.start()
-        self.watching.start()  # last, or it would take for dead what is only about to start
+        super().start()
 
     def stop(self, seconds: float | None = None) -> None:
         """Stop claiming at once, wait at most `seconds` for living runs, and leave nothing held. Idempotent.
@@ -104,14 +85,13 @@ class Runner:
         self._runs_end_by = self.clock.monotonic() + (conf.SHUTDOWN_SECONDS if seconds is None else seconds)
         self.stopping = True
         self.dispatching.stop()
-        self.executor.request_stop()
+        self.pool.request_stop()
         jobs_changed.disconnect(dispatch_uid=id(self))
         runs_asked_to_stop.disconnect(dispatch_uid=id(self))
         self._have_it_leave()
-        self._end_threads()
-        self.executor.close()
-        drop_all_of_async_work()
-        logs.uninstall()
+        now = self.clock.monotonic()
+        self.end_threads(max(min(now, self._runs_end_by) + LAST_WRITES, now + LAST_STEPS))
+        log_capture.uninstall()
 
     def is_running(self) -> bool:
         """Return whether the runner was started and not stopped."""
@@ -125,17 +105,29 @@ class Runner:
         jobs_changed.connect(self._wake, weak=False, dispatch_uid=id(self))
         runs_asked_to_stop.connect(self._stop_runs, weak=False, dispatch_uid=id(self))
 
+    def _sending(self, executor: Executor, clock: Clock) -> Service:
+        handing = self.handing[executor.name] = Handing(executor, wake=lambda: sending.wake())
+        sending = Service(f"{executor.name} handover", handing.step, clock, log_every=60.0)
+        return sending
+
     def _draining(self, clock: Clock) -> Service | None:
         if not activity_tasks(self.engine.registry):
             return None
-        from scheduler.runtime.drainer import Drainer  # most projects need none of it
+        from scheduler.activity.drainer import Drainer  # most projects need none of it
 
-        return Service("activity", Drainer(self.engine, self.member, self.clock).step, clock)
+        drainer = Drainer(self.engine, self.member.may_claim, self.clock, wake=lambda: draining.wake())
+        draining = Service("activity", drainer.step, clock)
+        self._hear.append(drainer.settled)
+        return draining
 
-    def _slot_locks(self) -> "SlotLocks":
-        from scheduler.runtime.locking import slot_locks  # most projects need none of it
-
-        return slot_locks(self.engine, self.clock)
+    def _notifying(self, clock: Clock) -> Service:
+        """Make the thread that tells people. Its package is above this one, and loaded only where it is used."""
+        make = import_string("scheduler.notifications.service.Notifier")
+        notifier = make(self.engine, self.member.may_claim, self.clock, stopping=lambda: self.stopping)
+        notifying = Service("notifier", notifier.step, clock)
+        notifier.wake, notifier.beat = notifying.wake, notifying.sign_of_life
+        self._hear.append(notifier.settled)
+        return notifying
 
     def _watch(self) -> float:
         """Watch over the services; at the end, leave."""
@@ -160,7 +152,7 @@ class Runner:
     def _leave(self) -> None:
         """Do what is to be done last, each step whatever became of the one before it."""
         drop_connections()
-        steps = (self._give_back, self._wait_for_runs, self._write_ends, self._close_and_go, self._release_locks)
+        steps = (self._give_back, self._wait_for_runs, self.write_ends, self._close_and_go, self.release_locks)
         for step in (*steps, self._tell_of_closed):  # last: a receiver may be slow, and then holds nothing
             try:
                 step()
@@ -168,82 +160,39 @@ class Runner:
                 drop_connections()
                 text = "The scheduler could not leave cleanly; others will rescue its runs"
                 with suppress(Exception):  # a logging handler that fails must not end this
-                    logger.error(text, exc_info=error, extra={"action": "leave_failed"})
+                    trace = None if isinstance(error, DatabaseError) else error  # what it says is all there is to know
+                    logger.error("%s: %s", text, error, exc_info=trace, extra={"action": "leave_failed"})
 
     def _give_back(self) -> None:
         self.dispatching.join(self._seconds_for_runs())  # it may be about to hand over what it has just claimed
-        if unstarted := [*self.dispatcher.taken_back, *self.executor.withdraw()]:
-            announce.settled(release_runs(self.engine, unstarted))
+        if unstarted := [*self.dispatcher.taken_back, *self.pool.withdraw()]:
+            publish.settled(release_each(self.engine, unstarted)[0])
+        if unsent := [pk for one in self.handing.values() for pk in one.withdraw()]:
+            take_back(self.engine, self.clock.now(), pk__in=unsent)
 
     def _wait_for_runs(self) -> None:
-        self.executor.wait_until_idle(self._seconds_for_runs())
-
-    def _write_ends(self) -> None:
-        self.recording.stop()
-        self.recording.join(LAST_WRITES / 2)
-        self.recorder.write_all()
+        self.pool.wait_until_idle(self._seconds_for_runs())
 
     def _close_and_go(self) -> None:
-        """Leave only when nothing is held: whoever stays and is silent is found dead, and its runs with it."""
-        held = RunLog.objects.using(self.engine.using).living().filter(instance_id=self.engine.instance_id)
-        self._closed = close_as_lost(
-            self.engine, list(held), self.clock.now(), "its process was stopped", blameless=True
-        )
+        """Leave only when nothing is held: a registered instance without heartbeats is declared dead, its runs lost."""
+        if not self.member.entered:
+            return  # the tables may not be there
+        self._closed = self.close_held("its process was stopped", blameless=True)
         self.member.leave()
 
     def _tell_of_closed(self) -> None:
-        announce.settled(self._closed)
-
-    def _release_locks(self) -> None:
-        if self.locks is not None and self.locking is not None:
-            self.locking.stop()
-            self.locking.join(LAST_STEPS)
-            self.locks.close()
+        publish.settled(self._closed)
 
     def _seconds_for_runs(self) -> float:
         return max(0.0, self._runs_end_by - self.clock.monotonic())
 
-    def _end_threads(self) -> None:
-        """Wait for each: one that is at a database while the interpreter shuts down can abort the process."""
-        now = self.clock.monotonic()
-        deadline = max(min(now, self._runs_end_by) + LAST_WRITES, now + LAST_STEPS)
-        for service in self.services:
-            service.stop()
-        for service in self.services:
-            service.join(deadline - self.clock.monotonic())
-
-    def _done(self, claimed: Claimed, outcome: Outcome) -> None:
-        self.recorder.put(claimed, outcome)
-        if self.locks is not None:
-            self.locks.end(claimed, outcome)
-        if not (self.recorder.gathers and self.executor.is_pressed()):
-            self.recording.wake()
-
-    def _freed(self) -> None:
-        if self.dispatcher.starved and self.executor.capacity():
-            self.dispatching.wake()
-
-    def _look(self) -> float:
-        if self.executor.keeps_waiting():
-            self.dispatching.wake()  # it gives back what waits too long
-        return self.monitor.step()
-
-    def _record(self) -> float:
-        return GATHER_SECONDS if self.recorder.write() else LONGEST_WAIT
-
     def _settled(self, settled: Settled) -> None:
-        announce.settled(settled)
-        if self.draining is not None and any(run.trigger == Trigger.ACTIVITY for run in settled.finished):
-            self.draining.wake()
-        sleeps_until = self.dispatcher.sleeps_until
-        starts = [run.job.next_start_at for run in settled.finished if run.job.next_start_at]
-        grouped = any(run.job.group for run in settled.finished)
-        if sleeps_until is None or settled.promised or grouped or any(start < sleeps_until for start in starts):
-            self.dispatching.wake()
+        for hear in self._hear:
+            hear(settled)
 
     def _stop_runs(self, run_ids: list[int], **_: object) -> None:
         if self.is_here():
-            self.executor.stop_runs(run_ids, "cancelled")
+            self.pool.stop_runs(run_ids, "cancelled")
 
     def _wake(self, sender: object, **_: object) -> None:
         if self.is_here():

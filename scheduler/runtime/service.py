@@ -11,12 +11,16 @@ from django.db import connections
 
 from scheduler.clock import Clock
 from scheduler.executors.connections import drop_connections, give_back_pooled
+from scheduler.executors.forked import only_here
+from scheduler.safetext import told
 
 logger = logging.getLogger("scheduler")
 
 LONGEST_WAIT = 60.0
 RETRY_SECONDS = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
 """Waits after errors in a row; the first retry is immediate, since an idle connection may just have been dropped."""
+FAILED_ROUNDS = 4
+"""A service that has failed so often in a row, which takes it some two seconds, is told of as a problem."""
 LOG_EVERY = 5.0
 JOIN_LOOK = 0.05
 
@@ -37,7 +41,8 @@ def was_replaced() -> bool:
 class Service:
     """Runs `step` again and again; each step returns the seconds to wait, `wake()` ends a wait early."""
 
-    def __init__(self, name: str, step: Callable[[], float], clock: Clock) -> None:
+    def __init__(self, name: str, step: Callable[[], float], clock: Clock, *, log_every: float = LOG_EVERY) -> None:
+        self._log_every = log_every
         self.name = name
         self.errors = 0
         self.last_error = ""
@@ -49,7 +54,8 @@ class Service:
         self._stopping = False
         self._thread: _Thread | None = None
         self._left_behind: list[_Thread] = []
-        self._errors_in_a_row = 0
+        self.errors_in_a_row = 0
+        """How many steps have failed since one last succeeded."""
         self._logged_at = float("-inf")
 
     def start(self) -> None:
@@ -72,6 +78,11 @@ class Service:
         with self._changed:
             self._woken = True
             self._changed.notify_all()
+
+    def sign_of_life(self) -> None:
+        """Say in the middle of a long step that it goes on."""
+        if not was_replaced():
+            self.beat = self._clock.monotonic()
 
     def stop(self) -> None:
         """Let the thread end after its current step."""
@@ -97,6 +108,12 @@ class Service:
         """Return whether the thread lives."""
         return self._thread is not None and self._thread.is_alive()
 
+    def trouble(self) -> str:
+        """Return what goes wrong round after round, in one line; empty when nothing does."""
+        if self.errors_in_a_row < FAILED_ROUNDS:
+            return ""
+        return f"{self.name}: {' '.join(self.last_error.split())}"
+
     def age(self) -> float:
         """Return the seconds since the last completed step or announced wait."""
         return self._clock.monotonic() - self.beat
@@ -120,21 +137,22 @@ class Service:
 
     def _guarded_step(self) -> float:
         try:
-            wait = self._step()
+            with only_here():
+                wait = self._step()
         except Exception as error:
             return self._after_error(error)
-        self._errors_in_a_row = 0
+        self.errors_in_a_row = 0
         return wait
 
     def _after_error(self, error: Exception) -> float:
         self.errors += 1
-        self.last_error = f"{type(error).__name__}: {error}"
+        self.last_error = f"{type(error).__name__}: {told(error)}"
         if isinstance(error, DatabaseError):
             drop_connections()
-        wait = RETRY_SECONDS[min(self._errors_in_a_row, len(RETRY_SECONDS) - 1)]
-        self._errors_in_a_row += 1
+        wait = RETRY_SECONDS[min(self.errors_in_a_row, len(RETRY_SECONDS) - 1)]
+        self.errors_in_a_row += 1
         now = self._clock.monotonic()
-        if self._errors_in_a_row > 1 and now - self._logged_at >= LOG_EVERY:
+        if self.errors_in_a_row > 1 and now - self._logged_at >= self._log_every:
             self._logged_at = now
             with suppress(Exception):  # a logging handler that fails must not end the thread
                 self._log(error)
@@ -144,14 +162,14 @@ class Service:
         logger.error(
             "%s failed and goes on (%d in a row): %s",
             self.name.capitalize(),
-            self._errors_in_a_row,
+            self.errors_in_a_row,
             self.last_error,
             extra={"action": "service_error", "service": self.name},
-            exc_info=not isinstance(error, DatabaseError),
+            exc_info=not isinstance(error, DatabaseError | ConnectionError),  # where in a client says nothing more
         )
 
     def _wait(self, seconds: float) -> None:
-        """Wait for the next step. A thread that was replaced meanwhile leaves wake-up and beat to its successor."""
+        """Wait for the next step. A thread that has been replaced leaves wake-up and beat to its successor."""
         with self._changed:
             if not self._goes_on():
                 return

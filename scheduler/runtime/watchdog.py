@@ -12,7 +12,7 @@ LOOK_EVERY = 3.0
 HUNG_AFTER = 90.0
 """A service that gave no sign of life for this long (its longest wait is 60 s) is replaced."""
 FROZEN_AFTER = 10 * LOOK_EVERY
-"""Nobody looked for this long: the whole process stood still, or the host was suspended."""
+"""A gap this long between two looks: the whole process was frozen, or the host was suspended."""
 
 
 class Watchdog:

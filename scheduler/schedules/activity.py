@@ -1,13 +1,17 @@
 """OnActivity: one run for each user who did something, some time after the user began."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from scheduler.exceptions import InvalidSchedule
+from scheduler.safetext import shown
 from scheduler.schedules.base import NO_TIME, Slotless, Translate
 from scheduler.schedules.duration import format_duration, parse_duration
-from scheduler.schedules.every import interval_words, plain_seconds
+from scheduler.schedules.every import interval_words
+from scheduler.schedules.fields import Choice, Duration, Field, Whole
+from scheduler.schedules.fields import gettext_noop as _
 
 DEFAULTS: dict[str, Any] = {
     "interval": timedelta(minutes=30),
@@ -24,19 +28,39 @@ DAY = timedelta(days=1)
 class OnActivity(Slotless):
     """An `interval` after a user's activity, one run for all that the user did since the last one.
 
-    Durations are seconds, text such as `30m`, or `timedelta`. `timeout` is the time one run may take. What nobody ran
-    within `task_ttl` of being due is missed. After `max_retries` failures in a row a user is blocked for a while.
+    Durations are seconds, text such as `30m`, or `timedelta`. `timeout` is the time one run may take. A run that
+    does not start within `task_ttl` of being due is missed. After `max_retries` failures in a row a user is blocked.
     `dimensions` tells what one user is: 1 the `user_id`, 2 with the `device_id`, 3 with the `agent_id` too.
     InvalidSchedule names the argument that is wrong.
     """
 
     kind: ClassVar[str] = "on_activity"
+    label: ClassVar[str] = _("when users are active")
+    line: ClassVar[str] = (
+        r"on activity after (?P<interval>.+?)(?: timeout (?P<timeout>.+?))?(?: ttl (?P<task_ttl>.+?))?"
+        r"(?: retries (?P<max_retries>\d{1,9}))?(?: dimensions (?P<dimensions>\d))?"
+    )
+    always_told: ClassVar[Collection[str]] = ("interval",)
+    for_users: ClassVar[bool] = True
+    fields: ClassVar[tuple[Field, ...]] = (
+        Duration("interval", _("Interval"), missing=_("Write after which time, such as 30m.")),
+        Duration("timeout", _("One run may take"), _("Such as 5m."), form="user_timeout"),
+        Duration("task_ttl", _("Missed after"), _(
+            "For example 2h. Runs that do not start within this time after they are due are recorded as missed."
+        ), form="user_ttl"),
+        Whole("max_retries", _("Failures that block a user"), _(
+            "After so many in a row, the next run of the user comes a day later, or later still."
+        ), form="user_retries", to=int),
+        Choice("dimensions", _("One run for each"), form="user_dimensions", to=int, choices=(
+            ("1", _("a user")), ("2", _("a user on one device")), ("3", _("a user on one device, with one agent")),
+        )),
+    )  # fmt: skip
 
-    interval: timedelta
-    timeout: timedelta
-    task_ttl: timedelta
-    max_retries: int
-    dimensions: int
+    interval: timedelta = DEFAULTS["interval"]
+    timeout: timedelta = DEFAULTS["timeout"]
+    task_ttl: timedelta = DEFAULTS["task_ttl"]
+    max_retries: int = DEFAULTS["max_retries"]
+    dimensions: int = DEFAULTS["dimensions"]
 
     def __init__(
         self,
@@ -66,26 +90,15 @@ class OnActivity(Slotless):
     def to_text(self) -> str:
         """`on activity after 30m`, and what differs from the defaults: `timeout 1m ttl 3h retries 5 dimensions 1`."""
         words = {"interval": "after", "timeout": "timeout", "task_ttl": "ttl", "max_retries": "retries"}
-        told = {words.get(name, name): value for name, value in self._chosen().items()}
-        parts = [f"{word} {format_duration(to) if isinstance(to, timedelta) else to}" for word, to in told.items()]
+        told = {one.name: getattr(self, one.name) for one in fields(self) if self._is_told(one)}
+        parts = [
+            f"{words.get(name, name)} {format_duration(value) if isinstance(value, timedelta) else value}"
+            for name, value in told.items()
+        ]
         return f"on activity {' '.join(parts)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """`{"type": "on_activity", "interval": 1800}` and what differs from the defaults; durations in seconds."""
-        found = {name: plain_seconds(v) if isinstance(v, timedelta) else v for name, v in self._chosen().items()}
-        return {"type": self.kind, **found}
-
-    def _chosen(self) -> dict[str, Any]:
-        """The interval, and all that differs from the defaults."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if name == "interval" or value != DEFAULTS[name]}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        return cls(**data)
 
 
 def _whole(value: object, name: str, most: int) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
         return value
-    raise InvalidSchedule(f"{name} must be a whole number from 1 to {most}, not {value!r}.", field=name)
+    raise InvalidSchedule(f"{name} must be a whole number from 1 to {most}, not {shown(value)}.", field=name)

@@ -4,20 +4,33 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, ClassVar
+from itertools import islice
+from typing import ClassVar
 
 from scheduler.exceptions import InvalidSchedule
+from scheduler.safetext import shown
 from scheduler.schedules.base import NO_TIME, Translate
 from scheduler.schedules.cron_fields import WEEKDAYS
 from scheduler.schedules.duration import parse_duration
+from scheduler.schedules.every import JITTER
+from scheduler.schedules.fields import Clock, Field, Several, Whole, clock
+from scheduler.schedules.fields import gettext_noop as _
 from scheduler.schedules.pattern import CalendarDays, DaysOfMonth, DayTimes, Pattern
 from scheduler.schedules.timeline import FixedTimeline
-from scheduler.schedules.wall_schedule import WallSchedule, checked_zone
+from scheduler.schedules.wall_schedule import ZONE, WallSchedule, checked_zone
 from scheduler.schedules.wallclock import zone_of
 
 LAST_DAY = -1
+MOST_DAYS = 100
+"""Days that a `Weekly` may name, some of them twice."""
 WEEK_ORDER = (*WEEKDAYS[1:], WEEKDAYS[0])
 UPPER = {"hour": 23, "minute": 59, "second": 59}
+CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?"
+TIME = Clock("time", _("Time"), _("Such as 03:00."), missing=_("Write a time such as 03:00."), to=int)
+
+
+def _day(word: str) -> int:
+    return LAST_DAY if word.lower() == "last day" else int(word)
 
 
 class _FixedTime(WallSchedule):
@@ -25,9 +38,15 @@ class _FixedTime(WallSchedule):
 
     __slots__ = ()
 
+    always_told: ClassVar[Collection[str]] = ("day", "hour", "minute")
+
     hour: int
     minute: int
     second: int
+
+    @property
+    def is_fixed_time(self) -> bool:
+        return True
 
     def _check(self) -> None:
         for name, upper in UPPER.items():
@@ -37,20 +56,19 @@ class _FixedTime(WallSchedule):
 
     @property
     def _clock(self) -> str:
-        return f"{self.hour:02}:{self.minute:02}" + (f":{self.second:02}" if self.second else "")
-
-    def _time_options(self) -> dict[str, Any]:
-        second = {"second": self.second} if self.second else {}
-        return {"hour": self.hour, "minute": self.minute, **second, **self._options()}
+        return clock(self.hour, self.minute, self.second)
 
 
 @dataclass(frozen=True, slots=True)
 class DailyAt(_FixedTime):
-    """Every day at one wall time of `timezone`. `jitter`: seconds, timedelta or text."""
+    """Every day at one wall time of `timezone`, 03:00 unless told otherwise. `jitter`: seconds, timedelta or text."""
 
     kind: ClassVar[str] = "daily"
+    label: ClassVar[str] = _("daily")
+    line: ClassVar[str] = rf"daily at {CLOCK}"
+    fields: ClassVar[tuple[Field, ...]] = (TIME, ZONE, JITTER)
 
-    hour: int = 0
+    hour: int = 3
     minute: int = 0
     second: int = 0
     timezone: str | None = None
@@ -69,9 +87,9 @@ class DailyAt(_FixedTime):
         """`daily at 03:00 @ Europe/Berlin`."""
         return f"daily at {self._clock}{self._suffix()}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """`{"type": "daily", "hour": 3, "minute": 0}`."""
-        return {"type": self.kind, **self._time_options()}
+    @property
+    def crontab(self) -> str:
+        return f"{self.minute} {self.hour} * * *"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -82,6 +100,17 @@ class Weekly(_FixedTime):
     """
 
     kind: ClassVar[str] = "weekly"
+    label: ClassVar[str] = _("weekly")
+    line: ClassVar[str] = rf"weekly on (?P<days>[\w, ]+?) at {CLOCK}"
+    fields: ClassVar[tuple[Field, ...]] = (
+        Several("days", _("Days"), missing=_("Choose at least one day."), choices=(
+            ("mon", _("Monday")), ("tue", _("Tuesday")), ("wed", _("Wednesday")), ("thu", _("Thursday")),
+            ("fri", _("Friday")), ("sat", _("Saturday")), ("sun", _("Sunday")),
+        )),
+        TIME,
+        ZONE,
+        JITTER,
+    )  # fmt: skip
 
     days: tuple[str, ...]
     hour: int = 0
@@ -110,25 +139,17 @@ class Weekly(_FixedTime):
         return _weekly(self.days, self.hour, self.minute, self.second, self._zone_name)
 
     def _words(self, _: Translate) -> str:
-        names = {
-            "mon": _("Monday"),
-            "tue": _("Tuesday"),
-            "wed": _("Wednesday"),
-            "thu": _("Thursday"),
-            "fri": _("Friday"),
-            "sat": _("Saturday"),
-            "sun": _("Sunday"),
-        }
-        days = ", ".join(names[day] for day in self.days)
+        names = dict(self.fields[0].choices)
+        days = ", ".join(_(names[day]) for day in self.days)
         return self._in_zone(_("every {days} at {time}").format(days=days, time=self._clock), _)
 
     def to_text(self) -> str:
         """`weekly on mon,fri at 09:00`."""
         return f"weekly on {','.join(self.days)} at {self._clock}{self._suffix()}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """`{"type": "weekly", "days": ["mon", "fri"], "hour": 9, "minute": 0}`."""
-        return {"type": self.kind, "days": list(self.days), **self._time_options()}
+    @property
+    def crontab(self) -> str:
+        return f"{self.minute} {self.hour} * * {','.join(self.days)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +157,15 @@ class Monthly(_FixedTime):
     """On one day of the month, 1 to 31 or -1 for the last, at one wall time. Months without that day are skipped."""
 
     kind: ClassVar[str] = "monthly"
+    label: ClassVar[str] = _("monthly")
+    line: ClassVar[str] = rf"monthly on (?P<day>last day|-?\d+) at {CLOCK}"
+    fields: ClassVar[tuple[Field, ...]] = (
+        Whole("day", _("Day of the month"), _("1 to 31, or -1 for the last day. A month without that day is left out."),
+              form="month_day", missing=_("Write a day from 1 to 31, or -1 for the last day."), to=_day),
+        TIME,
+        ZONE,
+        JITTER,
+    )  # fmt: skip
 
     day: int = 1
     hour: int = 0
@@ -164,15 +194,17 @@ class Monthly(_FixedTime):
         day = "last day" if self.day == LAST_DAY else str(self.day)
         return f"monthly on {day} at {self._clock}{self._suffix()}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """`{"type": "monthly", "day": -1, "hour": 3, "minute": 0}`."""
-        return {"type": self.kind, "day": self.day, **self._time_options()}
+    @property
+    def crontab(self) -> str | None:
+        return None if self.day == LAST_DAY else f"{self.minute} {self.hour} {self.day} * *"
 
 
 def checked_number(value: object, low: int, high: int, *, field: str, hint: str = "") -> None:
     """InvalidSchedule unless a whole number in range."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidSchedule(f"{field} must be a whole number from {low} to {high}{hint}, not {value!r}.", field=field)
+        raise InvalidSchedule(
+            f"{field} must be a whole number from {low} to {high}{hint}, not {shown(value)}.", field=field
+        )
 
 
 def _weekdays(day: str | int | None, days: Iterable[str | int] | None) -> tuple[str, ...]:
@@ -181,9 +213,12 @@ def _weekdays(day: str | int | None, days: Iterable[str | int] | None) -> tuple[
     if isinstance(days, str):
         days = days.split(",")
     try:
-        chosen = {_weekday(value) for value in ([day] if days is None else days)}
+        given = list(islice([day] if days is None else days, MOST_DAYS + 1))
     except TypeError:
-        raise InvalidSchedule(f'days must be a list like ["mon", "fri"], not {days!r}.', field="days") from None
+        raise InvalidSchedule(f'days must be a list like ["mon", "fri"], not {shown(days)}.', field="days") from None
+    if len(given) > MOST_DAYS:
+        raise InvalidSchedule(f"days names more than {MOST_DAYS} days, and a week has 7.", field="days")
+    chosen = {_weekday(value) for value in given}
     if not chosen:
         raise InvalidSchedule('days is empty: name at least one, like ["mon"].', field="days")
     return tuple(name for name in WEEK_ORDER if name in chosen)
@@ -198,7 +233,7 @@ def _weekday(value: object) -> str:
         value = int(word) if word in tuple("01234567") else value
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 7:
         return WEEKDAYS[value % 7]
-    raise InvalidSchedule(f"{value!r} is no weekday: write mon, tue, wed, thu, fri, sat or sun.", field="days")
+    raise InvalidSchedule(f"{shown(value)} is no weekday: write mon, tue, wed, thu, fri, sat or sun.", field="days")
 
 
 LONG_NAMES = {

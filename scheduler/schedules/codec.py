@@ -6,29 +6,23 @@ from datetime import timedelta
 from typing import Any
 
 from scheduler.exceptions import InvalidSchedule
-from scheduler.schedules.activity import OnActivity
+from scheduler.safetext import shown
 from scheduler.schedules.base import Schedule
-from scheduler.schedules.calendar import DailyAt, Monthly, Weekly
-from scheduler.schedules.cron import Cron
 from scheduler.schedules.every import Every
-from scheduler.schedules.linked import AfterJobs, Manual
-from scheduler.schedules.once import Once
+from scheduler.schedules.kinds import KINDS
+from scheduler.schedules.linked import LONGEST
+from scheduler.schedules.meant import meant
 from scheduler.schedules.text import parse_fields
-
-KINDS: dict[str, type[Schedule]] = {
-    kind.kind: kind for kind in (AfterJobs, Cron, DailyAt, Every, Manual, Monthly, OnActivity, Once, Weekly)
-}
-"""The class of each `type`."""
 
 
 def from_dict(data: Mapping[str, Any]) -> Schedule:
     """The schedule `to_dict` described; InvalidSchedule names the key that is wrong or unknown."""
     if not isinstance(data, Mapping):
-        raise InvalidSchedule(f"a schedule in JSON is an object, not {data!r}.")
+        raise InvalidSchedule(f"a schedule in JSON is an object, not {shown(data)}.")
     options = {name: value for name, value in data.items() if value is not None}
     kind = options.pop("type", None)
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InvalidSchedule(f"type {kind!r} is unknown: write one of {', '.join(sorted(KINDS))}.", field="type")
+        raise InvalidSchedule(f"type {shown(kind)} is unknown: write one of {', '.join(sorted(KINDS))}.", field="type")
     try:
         return KINDS[kind].from_dict(options)
     except TypeError as error:
@@ -39,7 +33,15 @@ def from_dict(data: Mapping[str, Any]) -> Schedule:
 
 def parse_text(text: str) -> Schedule:
     """Read one line: `every 1h30m`, `daily at 03:00 @ Europe/Berlin`, a bare cron expression; what `to_text` writes."""
-    return from_dict(parse_fields(text))
+    kind = ""
+    try:
+        fields = parse_fields(text)
+        kind = fields["type"]
+        return from_dict(fields)
+    except InvalidSchedule as error:
+        if kind not in ("", "cron", "every") or not (line := meant(text)):
+            raise
+        raise InvalidSchedule(f'"{text}" is no schedule: did you mean "{line}"?', field=error.field) from None
 
 
 def parse(value: Schedule | Mapping[str, Any] | str | timedelta) -> Schedule:
@@ -58,11 +60,13 @@ def _parsed(value: Schedule | Mapping[str, Any] | str | timedelta) -> Schedule:
     if isinstance(value, Mapping):
         return from_dict(value)
     if not isinstance(value, str):
-        raise InvalidSchedule(f"a schedule is text, JSON data or a Schedule object, not {value!r}.")
+        raise InvalidSchedule(f"a schedule is text, JSON data or a Schedule object, not {shown(value)}.")
     return from_dict(_decoded(value)) if value.lstrip().startswith("{") else parse_text(value)
 
 
 def _decoded(text: str) -> Any:
+    if len(text) > LONGEST:
+        raise InvalidSchedule(f"the schedule has {len(text)} characters; at most {LONGEST} are read.")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -12,13 +12,18 @@ from scheduler.schedules.base import NO_TIME, Translate
 from scheduler.schedules.cron_fields import FIELDS, HOUR, MACROS, MINUTE, SECOND, checked_text
 from scheduler.schedules.cron_pattern import CompiledCron, compile_cron
 from scheduler.schedules.duration import parse_duration
+from scheduler.schedules.every import JITTER
+from scheduler.schedules.fields import Field
+from scheduler.schedules.fields import gettext_noop as _
 from scheduler.schedules.timeline import FixedTimeline, Timeline, WildcardTimeline
-from scheduler.schedules.wall_schedule import WallSchedule, checked_zone
+from scheduler.schedules.wall_schedule import ZONE, WallSchedule, checked_zone
 from scheduler.schedules.wallclock import zone_of
 
 CLOCK_FIELDS = (SECOND, MINUTE, HOUR)
 NAMES = re.compile("|".join((*calendar.day_name, *calendar.month_name[1:])))
 """What cron-descriptor leaves in the language of the process."""
+PLAIN = re.compile(r"(?:[\d*/,-]+ ){3}[a-z\d*/,-]+ (?!\d*l)[a-z\d*/,-]+", re.IGNORECASE)
+"""Five fields that every cron reads: without `L`, `W`, `#`, `?` and seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,15 @@ class Cron(WallSchedule):
     """
 
     kind: ClassVar[str] = "cron"
+    label: ClassVar[str] = _("cron")
+    line: ClassVar[str] = r"(?:cron )?(?P<expression>(?s:.+))"
+    fields: ClassVar[tuple[Field, ...]] = (
+        Field("expression", _("Cron expression"),
+              _("Minute, hour, day, month, weekday, such as 0 9 * * 1-5; six fields begin with seconds."),
+              missing=_("Write a cron expression such as 0 9 * * 1-5.")),
+        ZONE,
+        JITTER,
+    )  # fmt: skip
 
     expression: str
     timezone: str | None = None
@@ -43,6 +57,11 @@ class Cron(WallSchedule):
         object.__setattr__(self, "expression", " ".join(self.expression.split()))
         object.__setattr__(self, "timezone", checked_zone(self.timezone))
         object.__setattr__(self, "jitter", parse_duration(self.jitter, field="jitter"))
+
+    @property
+    def is_fixed_time(self) -> bool:
+        """False when the hour field begins with `*`: with `*/30 9 * * *`, 9:30 of a day is one slot in any zone."""
+        return not compile_cron(self.expression).parts[2].starred
 
     def _timeline(self) -> Timeline:
         return _timeline(self.expression, self._zone_name)
@@ -59,9 +78,10 @@ class Cron(WallSchedule):
         """`cron 0 9 * * 1-5 @ Europe/Berlin`."""
         return f"cron {self.expression}{self._suffix()}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """`{"type": "cron", "expression": "0 9 * * 1-5", "timezone": "Europe/Berlin"}`."""
-        return {"type": self.kind, "expression": self.expression, **self._options()}
+    @property
+    def crontab(self) -> str | None:
+        expression = MACROS.get(self.expression.lower(), self.expression)
+        return expression if PLAIN.fullmatch(expression) else None
 
 
 @lru_cache(maxsize=4096)
@@ -96,16 +116,26 @@ def _described(expression: str, _: Translate) -> str:
     if _is_misread(compile_cron(expression)):
         return plain
     try:
-        from cron_descriptor import Options, get_description
+        from cron_descriptor import get_description
     except ImportError:
         return plain
-    # Translators: the language of cron-descriptor that is yours, such as de_DE.
-    options = Options(use_24hour_time_format=True, locale_code=_("en_US"))
     try:
-        words = get_description(MACROS.get(expression.lower(), expression), options)
+        # Translators: the language of cron-descriptor that is yours, such as de_DE.
+        words = get_description(MACROS.get(expression.lower(), expression), _options(_("en_US")))
     except Exception:  # it knows fewer expressions than cron does, and says so by errors of every kind
         return plain
     return NAMES.sub(lambda name: _(name[0]), words)
+
+
+def _options(language: str) -> Any:
+    from cron_descriptor import Options
+
+    try:
+        return Options(use_24hour_time_format=True, locale_code=language)
+    except TypeError:  # release 1, which django-celery-beat asks for, takes no arguments
+        options: Any = Options()
+        options.use_24hour_time_format, options.locale_code = True, language
+        return options
 
 
 def _is_misread(compiled: CompiledCron) -> bool:

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from scheduler.exceptions import InvalidSchedule
+from scheduler.safetext import shown
 
 LONGEST = 255
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -93,7 +94,7 @@ class Parts:
 def checked_text(expression: object) -> str:
     """Text short enough to be read; forms and programs give all sorts of things."""
     if not isinstance(expression, str):
-        raise _refuse(f"the cron expression must be text, not {expression!r}: {EXAMPLE}.")
+        raise _refuse(f"the cron expression must be text, not {shown(expression)}: {EXAMPLE}.")
     if len(expression) > LONGEST:
         raise _refuse(f"the cron expression has {len(expression)} characters: at most {LONGEST} are allowed.")
     return expression
@@ -166,9 +167,6 @@ def _plain(field: Field, item: str, text: str, wide: list[tuple[str, int]]) -> s
         raise field.refuse(item, f'has no start: write "*{item}"')
     step = _step(field, item, step_text) if slash else 1
     low, high = _bounds(field, item, base, slash)
-    top = 6 if field is WEEKDAY and base == "*" else field.high
-    if base == "*":
-        low, high = field.low, top
     if slash and step > high - low:
         wide.append((item, low))
     if field is WEEKDAY and high == 7:
@@ -181,7 +179,7 @@ def _plain(field: Field, item: str, text: str, wide: list[tuple[str, int]]) -> s
 
 def _bounds(field: Field, item: str, base: str, slash: str) -> tuple[int, int]:
     if base == "*":
-        return field.low, field.high
+        return field.low, 6 if field is WEEKDAY else field.high
     start, dash, end = base.partition("-")
     if dash and not (start and end):
         raise field.refuse(item, f'is half a range: write one like "{field.low + 1}-{field.low + 3}"')

@@ -6,6 +6,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from scheduler.exceptions import InvalidSchedule
+from scheduler.safetext import shown
 
 MICROSECONDS = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1000, "us": 1}
 SPELLINGS = {
@@ -21,6 +22,8 @@ UNIT_OF = {spelling: unit for unit, spellings in SPELLINGS.items() for spelling 
 WEEK = 7 * MICROSECONDS["d"]
 PART = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)?\s*([a-z]+)\s*(?:,|and\b)?", re.ASCII)
 
+LONGEST_TEXT = 200
+"""Characters: longer ones are not read at all."""
 LONGEST = timedelta(days=36_525)
 """A hundred years: anything longer is taken for a mistake."""
 
@@ -69,6 +72,8 @@ def _microseconds(length: timedelta) -> int:
 
 
 def _read(text: str, field: str) -> timedelta:
+    if len(text) > LONGEST_TEXT:
+        raise _not_a_duration(text, field)
     rest, total = text.strip().lower(), Decimal(0)
     if not rest:
         raise _not_a_duration(text, field)
@@ -101,4 +106,4 @@ def _shown(value: object) -> str:
     """A value for a message; a number of thousands of digits cannot even be printed."""
     if isinstance(value, int) and abs(value) > 10**30:
         return "so large a number"
-    return repr(value)[:60]
+    return shown(value, 60)

@@ -5,8 +5,11 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self
 
 from scheduler.exceptions import InvalidSchedule
+from scheduler.safetext import shown
 from scheduler.schedules.base import NO_TIME, Schedule, Translate, as_utc, naive_utc
 from scheduler.schedules.duration import LONGEST, format_duration, number, parse_duration
+from scheduler.schedules.fields import Duration, Field, Flag
+from scheduler.schedules.fields import gettext_noop as _
 
 UNITS = {
     "seconds": timedelta(seconds=1),
@@ -16,13 +19,26 @@ UNITS = {
 }
 
 
+class _NotGiven(float):
+    """Zero that was not given: `Every(hours=0)` is a mistake, `Every()` is not."""
+
+    __slots__ = ()
+
+
+JITTER = Duration(
+    "jitter", _("Jitter"), _("The longest random delay of a start, such as 30s; spreads jobs that share a minute.")
+)
+NOT_GIVEN = _NotGiven()
+USUAL = timedelta(hours=1)
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Every(Schedule):
     """Slots at `anchor + k * interval`, k = 0, 1, 2 ..., in elapsed UTC time (Temporal's interval schedule).
 
-    Give the interval as text (`"1h30m"`), as a timedelta or as numbers of units, which add up. The anchor is the first
-    slot, and nothing lies before it. Without one, `bind` supplies the moment the job was created or enabled; unbound,
-    the next slot is simply `t + interval` and there is no previous one.
+    Give the interval as text (`"1h30m"`), as a timedelta or as numbers of units, which add up; `Every()` is an hour.
+    The anchor is the first slot, and nothing lies before it. Without one, `bind` supplies the moment the job was made
+    or enabled; unbound, the next slot is simply `t + interval` and there is no previous one.
 
     `from_completion=True` has no grid: the next slot is the end of the last run, given as `t`, plus the interval. At
     most one slot is then ever waiting, so `count_between` is 0 or 1 and `previous_before` is None.
@@ -32,6 +48,17 @@ class Every(Schedule):
     """
 
     kind: ClassVar[str] = "every"
+    label: ClassVar[str] = _("interval")
+    line: ClassVar[str] = (
+        r"every (?P<interval>.+?)(?P<from_completion> from completion)?(?: anchored at (?P<anchor>\S+))?"
+    )
+    is_interval: ClassVar[bool] = True
+    fields: ClassVar[tuple[Field, ...]] = (
+        Duration("interval", _("Interval"), _("For “other”, and after an activity: for example 90s, 5m, 1h30m or 2d."),
+                 missing=_("Choose an interval, or write one such as 1h30m.")),
+        Flag("from_completion", _("Counted from the end of the last run"), to=bool),
+        JITTER,
+    )  # fmt: skip
 
     interval: timedelta
     jitter: timedelta = NO_TIME
@@ -42,10 +69,10 @@ class Every(Schedule):
         self,
         interval: str | timedelta | float | None = None,
         *,
-        seconds: float = 0,
-        minutes: float = 0,
-        hours: float = 0,
-        days: float = 0,
+        seconds: float = NOT_GIVEN,
+        minutes: float = NOT_GIVEN,
+        hours: float = NOT_GIVEN,
+        days: float = NOT_GIVEN,
         jitter: float | timedelta | str = 0,
         anchor: datetime | None = None,
         from_completion: bool = False,
@@ -54,7 +81,7 @@ class Every(Schedule):
         length = _length(interval, units)
         if not isinstance(from_completion, bool):
             raise InvalidSchedule(
-                f"from_completion is true or false, not {from_completion!r}.", field="from_completion"
+                f"from_completion is true or false, not {shown(from_completion)}.", field="from_completion"
             )
         if from_completion and anchor is not None:
             raise InvalidSchedule("from_completion has no grid, so it takes no anchor: leave one out.", field="anchor")
@@ -67,6 +94,11 @@ class Every(Schedule):
     def period(self) -> timedelta:
         """The interval."""
         return self.interval
+
+    @property
+    def has_grid(self) -> bool:
+        """True when there is an anchor."""
+        return self.anchor is not None
 
     def bind(self, *, anchor: datetime | None, timezone: str) -> Self:
         """A copy on the grid of `anchor`, unless it has its own or counts from completion."""
@@ -120,25 +152,16 @@ class Every(Schedule):
 
     def to_dict(self) -> dict[str, Any]:
         """`{"type": "every", "seconds": 3600}`, with `jitter` (seconds), `anchor`, `from_completion` when set."""
-        data: dict[str, Any] = {"type": self.kind, "seconds": plain_seconds(self.interval)}
-        if self.jitter:
-            data["jitter"] = plain_seconds(self.jitter)
-        if self.anchor is not None:
-            data["anchor"] = self.anchor.isoformat()
-        if self.from_completion:
-            data["from_completion"] = True
-        return data
+        data = Schedule.to_dict(self)
+        return {"type": data.pop("type"), "seconds": data.pop("interval"), **data}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         anchor = data.get("anchor")
-        return cls(**{**data, "anchor": parse_instant(anchor, field="anchor")} if anchor is not None else data)
-
-
-def plain_seconds(length: timedelta) -> int | float:
-    """A length as JSON likes it: whole seconds as an integer."""
-    seconds = length.total_seconds()
-    return int(seconds) if seconds.is_integer() else seconds
+        made = cls(**{**data, "anchor": parse_instant(anchor, field="anchor")} if anchor is not None else data)
+        if data.keys().isdisjoint(("interval", *UNITS)):
+            raise InvalidSchedule('give an interval, for example "seconds": 3600.', field="interval")
+        return made
 
 
 def parse_instant(text: object, *, field: str) -> datetime:
@@ -150,7 +173,7 @@ def parse_instant(text: object, *, field: str) -> datetime:
     except ValueError:
         example = "2026-01-31T12:00:00+00:00"
         raise InvalidSchedule(
-            f'{field} {text!r} is no ISO 8601 instant: write one like "{example}".', field=field
+            f'{field} {shown(text)} is no ISO 8601 instant: write one like "{example}".', field=field
         ) from None
 
 
@@ -162,6 +185,8 @@ def _length(interval: str | timedelta | float | None, units: dict[str, float]) -
         )
     if interval is not None:
         length = parse_duration(interval)
+    elif all(amount is NOT_GIVEN for amount in units.values()):
+        length = USUAL
     else:
         length = sum((_scaled(amount, name) for name, amount in given.items()), NO_TIME)
     if length <= NO_TIME:
@@ -185,10 +210,10 @@ def _aware_utc(anchor: datetime | None) -> datetime | None:
     if anchor is None:
         return None
     if not isinstance(anchor, datetime):
-        raise InvalidSchedule(f"anchor must be a datetime, not {anchor!r}.", field="anchor")
+        raise InvalidSchedule(f"anchor must be a datetime, not {shown(anchor)}.", field="anchor")
     if anchor.utcoffset() is None:
         raise InvalidSchedule(
-            f"anchor {anchor!r} is naive: make it aware, for example with tzinfo=datetime.UTC.", field="anchor"
+            f"anchor {shown(anchor)} is naive: make it aware, for example with tzinfo=datetime.UTC.", field="anchor"
         )
     return as_utc(anchor)
 

@@ -5,10 +5,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from scheduler.exceptions import InvalidSchedule
-from scheduler.schedules.base import Schedule, Slotless, Translate
+from scheduler.safetext import shown
+from scheduler.schedules.base import Schedule, Slotless, Slots, Translate
+from scheduler.schedules.fields import Choice, Field, Names
+from scheduler.schedules.fields import gettext_noop as _
 
 OUTCOMES = ("success", "finish")
 NAME_LENGTH = 255
+MOST_JOBS = 1000
+LONGEST = 300_000
+"""Characters: as many names as `AfterJobs` takes, in text or JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +22,9 @@ class Manual(Slotless):
     """Never by itself: only when a person or a program asks."""
 
     kind: ClassVar[str] = "manual"
+    label: ClassVar[str] = _("by hand")
+    line: ClassVar[str] = "manual"
+    is_called_by_hand: ClassVar[bool] = True
 
     def _words(self, _: Translate) -> str:
         return _("only when started by hand")
@@ -23,14 +32,6 @@ class Manual(Slotless):
     def to_text(self) -> str:
         """`manual`."""
         return self.kind
-
-    def to_dict(self) -> dict[str, Any]:
-        """`{"type": "manual"}`."""
-        return {"type": self.kind}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        return cls(**data)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -42,6 +43,16 @@ class AfterJobs(Slotless):
     """
 
     kind: ClassVar[str] = "after_jobs"
+    label: ClassVar[str] = _("after other jobs")
+    line: ClassVar[str] = r"after (?P<jobs>(?s:.+?))(?: on (?P<on>success|finish))?"
+    longest_line: ClassVar[int] = LONGEST
+    always_told: ClassVar[Collection[str]] = ("on",)
+    slots: ClassVar[Slots] = Slots.DEPENDENT
+    fields: ClassVar[tuple[Field, ...]] = (
+        Names("jobs", _("Jobs"), _("Names of jobs, with commas between them.")),
+        Choice("on", _("When"), form="jobs_on",
+               choices=(("success", _("each has succeeded")), ("finish", _("each has ended")))),
+    )  # fmt: skip
 
     jobs: tuple[str, ...]
     on: Literal["success", "finish"] = "success"
@@ -49,15 +60,17 @@ class AfterJobs(Slotless):
     def __init__(self, *jobs: str, on: Literal["success", "finish"] = "success") -> None:
         if not jobs:
             raise InvalidSchedule('name at least one job: AfterJobs("extract").', field="jobs")
+        if len(jobs) > MOST_JOBS:
+            raise InvalidSchedule(f"{len(jobs)} jobs are named; name at most {MOST_JOBS}.", field="jobs")
         for name in jobs:
             if not _is_name(name):
-                must = f"printable text without commas or blank ends, of at most {NAME_LENGTH} characters"
-                raise InvalidSchedule(f"{name!r} is no job name: it must be {must}.", field="jobs")
-        repeated = next((name for name in jobs if jobs.count(name) > 1), None)
-        if repeated is not None:
+                must = f"printable text without commas, slashes or blank ends, of at most {NAME_LENGTH} characters"
+                raise InvalidSchedule(f"{shown(name)} is no job name: it must be {must}.", field="jobs")
+        if len(set(jobs)) < len(jobs):
+            repeated = next(name for name in jobs if jobs.count(name) > 1)
             raise InvalidSchedule(f"job {repeated!r} is named twice: name it once.", field="jobs")
         if on not in OUTCOMES:
-            raise InvalidSchedule(f'on must be "success" or "finish", not {on!r}.', field="on")
+            raise InvalidSchedule(f'on must be "success" or "finish", not {shown(on)}.', field="on")
         object.__setattr__(self, "jobs", tuple(jobs))
         object.__setattr__(self, "on", on)
 
@@ -71,15 +84,26 @@ class AfterJobs(Slotless):
         """`after extract, load on success`."""
         return f"after {', '.join(self.jobs)} on {self.on}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """`{"type": "after_jobs", "jobs": ["extract", "load"], "on": "success"}`."""
-        return {"type": self.kind, "jobs": list(self.jobs), "on": self.on}
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The jobs."""
+        return self.jobs
+
+    @property
+    def after_success(self) -> bool:
+        """True unless the end of each will do."""
+        return self.on == "success"
+
+    def with_parent_renamed(self, old: str, new: str) -> Self:
+        """A copy that waits for `new` where it waited for `old`."""
+        names = [new if name == old else name for name in self.jobs]
+        return type(self)(*dict.fromkeys(names), on=self.on)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         jobs = data.get("jobs")
         if not isinstance(jobs, list | tuple):
-            raise InvalidSchedule(f"jobs must be a list of job names, not {jobs!r}.", field="jobs")
+            raise InvalidSchedule(f"jobs must be a list of job names, not {shown(jobs)}.", field="jobs")
         return cls(*jobs, **{name: value for name, value in data.items() if name != "jobs"})
 
 
@@ -87,14 +111,12 @@ def _is_name(name: object) -> bool:
     """Whether a job can have this name, so that every database can be asked for it, and a line of text can hold it."""
     if not isinstance(name, str) or not 0 < len(name) <= NAME_LENGTH:
         return False
-    return name == name.strip() and name.isprintable() and "," not in name
+    return name == name.strip() and name.isprintable() and not {",", "/"} & set(name)
 
 
 def refuse_cycle(name: str, schedule: Schedule, parents_of: Callable[[str], Collection[str]]) -> None:
     """Raise InvalidSchedule when `name` would, over any number of steps, wait for itself."""
-    if not isinstance(schedule, AfterJobs):
-        return
-    paths = [[name, parent] for parent in schedule.jobs]
+    paths = [[name, parent] for parent in schedule.parents]
     seen: set[str] = set()
     while paths:
         path = paths.pop()

@@ -5,9 +5,12 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Self
 
 from scheduler.exceptions import InvalidSchedule
-from scheduler.schedules.base import Schedule, Translate, as_utc
+from scheduler.safetext import shown
+from scheduler.schedules.base import Schedule, Slots, Translate, as_utc
 from scheduler.schedules.every import parse_instant
-from scheduler.schedules.wall_schedule import checked_zone
+from scheduler.schedules.fields import Field, Instant
+from scheduler.schedules.fields import gettext_noop as _
+from scheduler.schedules.wall_schedule import ZONE, checked_zone
 from scheduler.schedules.wallclock import instant_of, zone_of
 
 
@@ -20,13 +23,21 @@ class Once(Schedule):
     """
 
     kind: ClassVar[str] = "once"
+    label: ClassVar[str] = _("once")
+    line: ClassVar[str] = r"once at (?P<at>\S+(?: \S+)?)"
+    slots: ClassVar[Slots] = Slots.ONE
+    fields: ClassVar[tuple[Field, ...]] = (
+        Instant("at", _("Date and time"), _("Such as 2027-01-31 12:00."), form="once_at",
+                missing=_("Write a date and time such as 2027-01-31 12:00.")),
+        ZONE,
+    )  # fmt: skip
 
     at: datetime
     timezone: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.at, datetime):
-            raise InvalidSchedule(f"at must be a datetime, not {self.at!r}.", field="at")
+            raise InvalidSchedule(f"at must be a datetime, not {shown(self.at)}.", field="at")
         if self.timezone is not None:
             object.__setattr__(self, "at", self._resolved(checked_zone(self.timezone) or "UTC"))
             object.__setattr__(self, "timezone", None)
@@ -36,6 +47,11 @@ class Once(Schedule):
     def bind(self, *, anchor: datetime | None, timezone: str) -> Self:
         """A copy whose instant is aware."""
         return self if self.at.tzinfo is not None else replace(self, at=self._resolved(timezone))
+
+    @property
+    def follows_timezone(self) -> bool:
+        """True for a wall time."""
+        return self.at.tzinfo is None
 
     def _resolved(self, timezone: str) -> datetime:
         if self.at.utcoffset() is not None:
@@ -64,10 +80,6 @@ class Once(Schedule):
     def to_text(self) -> str:
         """`once at 2026-01-01T12:00:00+00:00`; without an offset when naive."""
         return f"once at {self.at.isoformat()}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """`{"type": "once", "at": "2026-01-01T12:00:00+00:00"}`."""
-        return {"type": self.kind, "at": self.at.isoformat()}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:

@@ -1,32 +1,18 @@
 """The grammar of one-line schedules: text in, the data `codec.from_dict` reads out."""
 
 import re
+from functools import cache
 from typing import Any
 
 from scheduler.exceptions import InvalidSchedule
+from scheduler.schedules.base import Schedule, Slots, plain
+from scheduler.schedules.cron import Cron
 from scheduler.schedules.duration import parse_duration
-from scheduler.schedules.every import plain_seconds
+from scheduler.schedules.kinds import KINDS
+from scheduler.schedules.linked import LONGEST
 
-CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?"
-FORMS = {
-    "daily": re.compile(rf"daily at {CLOCK}", re.IGNORECASE | re.ASCII),
-    "weekly": re.compile(rf"weekly on (?P<days>[\w, ]+?) at {CLOCK}", re.IGNORECASE | re.ASCII),
-    "monthly": re.compile(rf"monthly on (?P<day>last day|-?\d+) at {CLOCK}", re.IGNORECASE | re.ASCII),
-    "every": re.compile(
-        r"every (?P<interval>.+?)(?P<from_completion> from completion)?(?: anchored at (?P<anchor>\S+))?",
-        re.IGNORECASE | re.ASCII,
-    ),
-    "once": re.compile(r"once at (?P<at>\S+(?: \S+)?)", re.IGNORECASE | re.ASCII),
-    "after_jobs": re.compile(r"after (?P<jobs>.+?)(?: on (?P<on>success|finish))?", re.IGNORECASE | re.DOTALL),
-    "manual": re.compile(r"manual", re.IGNORECASE),
-    "on_activity": re.compile(
-        r"on activity after (?P<interval>.+?)(?: timeout (?P<timeout>.+?))?(?: ttl (?P<task_ttl>.+?))?"
-        r"(?: retries (?P<max_retries>\d{1,9}))?(?: dimensions (?P<dimensions>\d))?",
-        re.IGNORECASE | re.ASCII,
-    ),
-    "cron": re.compile(r"(?:cron )?(?P<expression>.+)", re.IGNORECASE | re.DOTALL),
-}
-WORDS = {"daily", "weekly", "monthly", "every", "once", "after", "manual", "on"}
+LONGEST_WORD = 1000
+"""Characters in which the first word is looked for."""
 EXAMPLES = (
     '"every 1h30m", "daily at 03:00", "weekly on mon,fri at 09:00", "monthly on 1 at 03:00" or "cron 0 9 * * 1-5"'
 )
@@ -36,22 +22,30 @@ JITTER = re.compile(r"\s+with jitter\s+([^@]+)$", re.IGNORECASE)
 
 def parse_fields(text: str) -> dict[str, Any]:
     """The data of one line; InvalidSchedule shows the forms when it has none of them."""
+    if len(text) > LONGEST:
+        raise InvalidSchedule(f"the schedule has {len(text)} characters; at most {LONGEST} are read.")
     line = text.strip()
-    word = line.partition(" ")[0].lower()
-    kind = {"after": "after_jobs", "on": "on_activity"}.get(word, word) if word in WORDS else "cron"
-    if kind == "cron" and word != "cron" and re.fullmatch(r"[a-z]{4,}.*", word, re.ASCII):
+    word = line[:LONGEST_WORD].partition(" ")[0].lower()
+    kinds = {name.partition("_")[0]: kind for name, kind in KINDS.items()}
+    kind = kinds.get(word, Cron)  # an expression of cron may do without the word
+    if len(line) > kind.longest_line:
+        raise InvalidSchedule(f"the schedule has {len(line)} characters; a line has at most {kind.longest_line}.")
+    if word not in kinds and re.fullmatch(r"[a-z]{4,}.*", word, re.ASCII):
         raise InvalidSchedule(f'"{text}" is no schedule: write one like {EXAMPLES}.')
     options: dict[str, Any] = {}
-    if kind not in ("after_jobs", "manual", "on_activity"):
+    if kind.slots in (Slots.TIMED, Slots.ONE):
         line = _take(ZONE, line, "timezone", options)
         line = _take(JITTER, line, "jitter", options)
-    match = FORMS[kind].fullmatch(line)
+    match = _pattern(kind.line).fullmatch(line)
     if match is None:
         raise InvalidSchedule(f'"{text}" is no schedule: write one like {EXAMPLES}.')
     if "jitter" in options:
-        options["jitter"] = plain_seconds(parse_duration(options["jitter"], field="jitter"))
+        options["jitter"] = plain(parse_duration(options["jitter"], field="jitter"))
     found = {name: value for name, value in match.groupdict().items() if value is not None}
-    return {"type": kind, **_converted(found), **options}
+    return {"type": kind.kind, **_converted(kind, found), **options}
+
+
+_pattern = cache(lambda line: re.compile(line, re.IGNORECASE | re.ASCII))
 
 
 def _take(suffix: re.Pattern[str], line: str, name: str, options: dict[str, Any]) -> str:
@@ -62,27 +56,6 @@ def _take(suffix: re.Pattern[str], line: str, name: str, options: dict[str, Any]
     return line[: match.start()]
 
 
-def _converted(found: dict[str, str]) -> dict[str, Any]:
-    return {name: READERS.get(name, str)(value) for name, value in found.items()}
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
-
-
-def _day(text: str) -> int:
-    return -1 if text.lower() == "last day" else int(text)
-
-
-READERS: dict[str, Any] = {
-    "hour": int,
-    "minute": int,
-    "second": int,
-    "day": _day,
-    "days": _names,
-    "jobs": _names,
-    "on": str.lower,
-    "from_completion": bool,
-    "max_retries": int,
-    "dimensions": int,
-}
+def _converted(kind: type[Schedule], found: dict[str, str]) -> dict[str, Any]:
+    fields = {key: field for field in kind.fields for key in field.keys}
+    return {name: fields[name].from_text(value) if name in fields else value for name, value in found.items()}

@@ -3,17 +3,20 @@
 from abc import abstractmethod
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from scheduler.exceptions import InvalidSchedule
+from scheduler.safetext import shown
 from scheduler.schedules.base import Schedule, Translate, naive_utc
 from scheduler.schedules.dst_notes import note_at, notes_between
 from scheduler.schedules.duration import format_duration
-from scheduler.schedules.every import plain_seconds
+from scheduler.schedules.fields import Field
+from scheduler.schedules.fields import gettext_noop as _
 from scheduler.schedules.timeline import Timeline
 from scheduler.schedules.wallclock import EARLIEST, LATEST, zone_of
 
 UNBOUND_ZONE = "UTC"
+ZONE = Field("timezone", _("Time zone"), _("Such as Europe/Berlin; empty: the time zone of the project."))
 
 
 class WallSchedule(Schedule):
@@ -72,15 +75,6 @@ class WallSchedule(Schedule):
         jitter = f" with jitter {format_duration(self.jitter)}" if self.jitter else ""
         return jitter + (f" @ {self.timezone}" if self.timezone else "")
 
-    def _options(self) -> dict[str, Any]:
-        """The keys of `to_dict` all calendar kinds share."""
-        jitter = {"jitter": plain_seconds(self.jitter)} if self.jitter else {}
-        return jitter | ({"timezone": self.timezone} if self.timezone else {})
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        return cls(**data)
-
 
 def checked_zone(timezone: str | tzinfo | None) -> str | None:
     """The name of a zone that exists; a ZoneInfo gives its key."""
@@ -88,6 +82,8 @@ def checked_zone(timezone: str | tzinfo | None) -> str | None:
         return None
     name = getattr(timezone, "key", timezone)
     if not isinstance(name, str):
-        raise InvalidSchedule(f'timezone {timezone!r} has no name: write one like "Europe/Berlin".', field="timezone")
+        raise InvalidSchedule(
+            f'timezone {shown(timezone)} has no name: write one like "Europe/Berlin".', field="timezone"
+        )
     zone_of(name)
     return name

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 from scheduler.exceptions import InvalidSchedule
+from scheduler.safetext import shown
 
 SECOND = timedelta(seconds=1)
 PROBE = timedelta(days=3)
@@ -40,15 +41,20 @@ class Change(NamedTuple):
         return self.at + max(self.before, self.after)
 
 
+LONGEST_NAME = 100
+"""Of a zone that one may have meant."""
+
+
 @lru_cache(maxsize=512)
 def zone_of(name: str) -> ZoneInfo:
     """The IANA time zone of this name; InvalidSchedule with a suggestion when there is none."""
     try:
         return ZoneInfo(name)
     except (LookupError, ValueError, OSError, TypeError):
-        close = get_close_matches(str(name), sorted(available_timezones()), n=1)
+        comparable = isinstance(name, str) and len(name) <= LONGEST_NAME
+        close = get_close_matches(name, sorted(available_timezones()), n=1) if comparable else []
         hint = f'did you mean "{close[0]}"?' if close else 'write one like "Europe/Berlin" or "UTC".'
-        raise InvalidSchedule(f"timezone {name!r} is not an IANA time zone: {hint}", field="timezone") from None
+        raise InvalidSchedule(f"timezone {shown(name)} is not an IANA time zone: {hint}", field="timezone") from None
 
 
 def local(zone: ZoneInfo, instant: datetime) -> datetime:

@@ -14,10 +14,11 @@ Tasks = Mapping[str, Mapping[str, Any]]
 
 
 @pytest.fixture(autouse=True, scope="session")
-def children_can_be_interrupted() -> None:
-    """A test run in the background ignores Ctrl-C, and its children would inherit that."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+def children_can_be_stopped() -> None:
+    """A test run in the background ignores Ctrl-C, one under nohup SIGHUP, and their children would inherit that."""
+    for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, default)
 
 
 @pytest.fixture(scope="session")

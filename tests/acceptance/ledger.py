@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .servers import ROOT, ServerProcess, environment, kill_group, start_server
+from .servers import ROOT, START_SECONDS, ServerProcess, environment, kill_group, start_server
 
 PROJECT = Path(__file__).parent / "ledger_project"
 SETTINGS = "ledger.settings"
@@ -157,6 +157,10 @@ class Ledger:
                 (going[line.job].add if line.event == "start" else going[line.job].discard)(line.key)
                 assert len(going[line.job]) <= 1, going[line.job]
 
+    def has_decided(self, names: Iterable[str], until: datetime) -> bool:
+        """Return whether each job has a row of a slot after an instant: all slots before it have been decided."""
+        return {row.job for row in self.rows() if row.attempt == 1 and row.slot > until} >= {*names}
+
     def check_no_slot_missing(self, intervals: Mapping[str, float], until: datetime) -> None:
         """I3: every slot of every `Every` job up to `until` is decided by exactly one row."""
         for job, seconds in intervals.items():
@@ -205,20 +209,21 @@ def serve(ledger: Ledger, kind: str, *args: str, workers: int = 1) -> Iterator[S
             yield server
     else:
         with start_server(kind, PROJECT, SETTINGS, *args, env=ledger.env, workers=workers) as server:
-            server.get("/")  # it has begun to serve: a signal before that ends some servers with a traceback
+            # It has begun to serve then: a signal before that ends some servers with a traceback.
+            server.get("/", START_SECONDS)
             yield server
 
 
 @contextmanager
-def run_scheduler(ledger: Ledger) -> Iterator[ServerProcess]:
-    """Run `manage.py run_scheduler` until the block ends."""
+def run_scheduler(ledger: Ledger, *program: str) -> Iterator[ServerProcess]:
+    """Run `manage.py run_scheduler`, or another program of the project, until the block ends."""
     environ = environment(PROJECT, SETTINGS, ledger.env)
     with tempfile.TemporaryDirectory(prefix="scheduler-") as folder:
         log = Path(folder) / "output.txt"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "manage.py", "run_scheduler"], cwd=PROJECT, env=environ, stdout=output, stderr=output,
-                start_new_session=True,
+                [sys.executable, *(program or ("manage.py", "run_scheduler"))], cwd=PROJECT, env=environ,
+                stdout=output, stderr=output, start_new_session=True,
             )  # fmt: skip
         server = ServerProcess("run_scheduler", process, 0, log, environ)
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from .ledger import Ledger, complains, noise, now
-from .servers import ROOT, environment, start_server, wait_until
+from .servers import ROOT, children_of, environment, start_server, wait_until
 
 pytestmark = pytest.mark.acceptance
 SETTINGS = "demo_project.settings"
@@ -75,6 +75,28 @@ def test_served_demo_runs_every_slot_once(
     due = {name: interval for name, interval in INTERVALS.items() if any(row.job == name for row in rows)}
     demo.check_no_slot_missing(due, stopped_at - timedelta(seconds=1 + noise()))
     demo.check_clean_stop()
+
+
+def test_with_a_broker_one_job_runs_in_a_worker_of_celery(demo: Demo, tmp_path: Path) -> None:
+    pytest.importorskip("celery", reason="Celery is not installed")
+    from .celery_workers import broker_of, worker
+
+    with broker_of("redis", tmp_path) as broker:
+        demo.env["CELERY_BROKER_URL"] = broker.url
+        with (
+            worker(demo, app="demo_project", project=(ROOT, SETTINGS), size=1) as celery,
+            start_server("gunicorn", ROOT, SETTINGS, env=demo.env) as server,
+        ):
+            demo.manage("run_task", "count_by_source", "--enqueue")
+            wait_until(having_run(demo, "count_by_source", 1), what="it runs there")
+            ((said,),) = demo.query(
+                "SELECT result FROM scheduler_runlog r JOIN scheduler_job j ON j.id = job_id"
+                " WHERE name = 'count_by_source' AND status = 'succeeded' LIMIT 1"
+            )
+            (child,) = children_of(celery.pid)
+            assert said.endswith(f"(process {child})")
+            assert server.stop() == 0
+            assert celery.stop() == 0
 
 
 def having_run(demo: Demo, job: str, count: int) -> Callable[[], bool]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.engine.base import HUNG_AFTER
 from scheduler.schedules import Once
 
 from .ledger import Ledger, noise, now, run_scheduler
@@ -51,12 +52,15 @@ def test_a_run_that_outlives_many_leases_is_executed_once_F2(ledger_of: LedgerOf
 def test_a_call_that_lets_no_thread_renew_the_lease_is_not_doubled_and_its_end_is_refused_F2(
     ledger_of: LedgerOf,
 ) -> None:
-    """One call in C holds the interpreter: for the others the process is as good as dead."""
+    """One call in C holds the interpreter for so long that the others take the process for hung, though it lives."""
     ttl = lease()
+    hung = HUNG_AFTER * ttl
     once = Once(now() + timedelta(seconds=2)).to_text()
-    ledger = ledger_of({"c": {"schedule": once, "kind": "deaf", "seconds": 3 * ttl, "on_lost": "skip"}})
+    ledger = ledger_of({"c": {"schedule": once, "kind": "deaf", "seconds": hung + 2 * ttl, "on_lost": "skip"}})
     with three_processes(ledger, ttl):
-        wait_until(lambda: [row for row in verdict(ledger) if row[1] == "lost"], 30 + 4 * ttl, "it is declared lost")
+        wait_until(
+            lambda: [row for row in verdict(ledger) if row[1] == "lost"], 30 + hung + 4 * ttl, "it is declared lost"
+        )
         assert ledger.lines("end") == [], "it still holds the interpreter"
         wait_until(lambda: verdict(ledger)[0][2].startswith("finished late"), 30 + 10 * ttl, "its late end is noted")
         wait_until(lambda: ledger.instances() == PROCESSES, what="its process takes part again")

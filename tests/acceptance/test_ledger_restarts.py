@@ -86,7 +86,7 @@ def test_a_removed_task_is_orphaned_and_returns_with_its_history(ledger_of: Ledg
     output = boot(ledger)
     assert ledger.rows("b") == history
     assert ledger.job("b")["orphaned_at"]
-    assert ledger.job("b")["next_start_at"] is None, "it keeps its plan, and nothing starts"
+    assert ledger.job("b")["wake_at"] is None, "it keeps its plan, and nothing starts"
     assert "ERROR" not in output
     ledger.give({**SECOND, "b": {"schedule": "every 1s"}})
     boot(ledger, runs=3)

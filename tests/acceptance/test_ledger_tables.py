@@ -40,6 +40,15 @@ def test_a_server_started_before_migrate_begins_by_itself(kind: str, tmp_path: P
     ledger.check_clean_stop()
 
 
+@pytest.mark.parametrize("kind", ["run_scheduler", "gunicorn"])
+def test_a_server_that_is_stopped_before_migrate_leaves_without_a_word(kind: str, tmp_path: Path) -> None:
+    with serve(Ledger(tmp_path, TASKS), kind) as server:
+        wait_until(lambda: WAITS in server.output(), what="it says that it waits")
+        assert server.stop() == 0
+        assert "Traceback" not in server.output()
+        assert "ERROR" not in server.output()
+
+
 def test_migrate_on_an_empty_database_is_silent(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, TASKS)
     for arguments in (["makemigrations", "--check"], ["migrate", "-v", "0"], ["migrate", "--check"]):
@@ -84,6 +93,7 @@ COMMANDS = [
     ["manage.py", "test"],
     ["-m", "pytest", "-p", "no:cacheprovider", "-c", "/dev/null", "--confcutdir", ".", "ledger/tests.py"],
 ]
+MIGRATE = ("migrate", "test", "ledger/tests.py")
 TOUCH_NO_DATABASE = ("shell", "check", "collectstatic", "import_things", "list_tasks")
 
 
@@ -97,7 +107,10 @@ def test_commands_start_no_thread_and_send_no_query(command: list[str], tmp_path
         [sys.executable, *command], cwd=PROJECT, env=env, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert list(map(json.loads, trace.read_text().splitlines())) == []
+    traced = list(map(json.loads, trace.read_text().splitlines()))
+    if command[-1] in MIGRATE:  # it makes the rows of the jobs, and asks for living instances first
+        traced = [line for line in traced if line["event"] != "query" or 'INTO "scheduler_instance"' in line["sql"]]
+    assert traced == []
     assert "Traceback" not in done.stderr
     if command[1] in TOUCH_NO_DATABASE:
         # Django 6.1 opens the database to check what it can do; nothing is made in it.

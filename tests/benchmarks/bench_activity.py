@@ -49,8 +49,8 @@ def _let_many_wait() -> None:
 
 def _looks() -> tuple[float, float]:
     """Return how long a look takes when nobody is due, and when everybody is."""
-    from scheduler.activity.stores import chosen_store
-    from scheduler.engine.activity import drain
+    from scheduler.activity.service import drain
+    from scheduler.activity.store.chosen import chosen_store
     from scheduler.engine.base import Engine
     from scheduler.models import RunLog
 

@@ -35,7 +35,7 @@ def measure() -> list[Figure]:
 
 def fill() -> None:
     """Make the jobs, and runs that follow each other over the last three months."""
-    from scheduler.engine.bulk import insert_runs
+    from scheduler.engine.db.bulk import insert_runs
     from scheduler.models import Job, RunLog, Status
     from scheduler.schedules import Every
 

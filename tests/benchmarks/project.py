@@ -69,7 +69,14 @@ def planned(name: str, schedule: Any, at: datetime, task: str = "nothing") -> An
 
     start = now()
     return Job(
-        name=name, task=task, schedule=schedule, next_run_at=at, next_start_at=at, anchor_at=start, created_at=start
+        name=name,
+        task=task,
+        schedule=schedule,
+        next_run_at=at,
+        wake_at=at,
+        stale=False,
+        anchor_at=start,
+        created_at=start,
     )
 
 

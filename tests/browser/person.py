@@ -6,7 +6,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.common.exceptions import (
+    ElementClickInterceptedException,
+    NoSuchElementException,
+    StaleElementReferenceException,
+)
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -58,9 +62,20 @@ class Person:
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
 
     def click(self, selector: str) -> None:
-        element = self.find(selector)
-        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
-        element.click()
+        """Click once it stands still: what the page refreshes above it, a line of the banner say, moves it."""
+        places: list[Any] = [None]
+
+        def is_clicked() -> bool:
+            element = self.find(selector)
+            self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+            place = self.browser.execute_script("return JSON.stringify(arguments[0].getBoundingClientRect())", element)
+            places.append(place)
+            if places[-2] != place:
+                return False
+            element.click()
+            return True
+
+        self.wait(is_clicked)
 
     def write(self, selector: str, text: str) -> None:
         element = self.find(selector)
@@ -76,8 +91,8 @@ class Person:
 
     def wait(self, condition: Callable[[], Any], seconds: float = 20) -> Any:
         """Wait until the condition holds, however often the page changes meanwhile."""
-        gone = [NoSuchElementException, StaleElementReferenceException]
-        return WebDriverWait(self.browser, seconds, 0.2, ignored_exceptions=gone).until(lambda _: condition())
+        moved = [NoSuchElementException, StaleElementReferenceException, ElementClickInterceptedException]
+        return WebDriverWait(self.browser, seconds, 0.2, ignored_exceptions=moved).until(lambda _: condition())
 
     def console(self) -> list[str]:
         """What the browser complained about since it was last asked."""

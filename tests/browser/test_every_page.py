@@ -1,6 +1,7 @@
 """What holds on every page: the strict policy, no hostile text at work, nothing cut off at 320 px, accessible."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 
@@ -10,8 +11,11 @@ pytestmark = pytest.mark.timeout(400)
 """Each test visits twenty pages, and a machine may be busy."""
 
 NARROW = {"width": 320, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-LISTS = ["", "scheduler/", "scheduler/job/", "scheduler/job/overview/", "scheduler/job/add/", "scheduler/runlog/",
-         "scheduler/instance/", "scheduler/job/?q=nothing-like-it"]  # fmt: skip
+LISTS = ["", "scheduler/", "scheduler/job/", "scheduler/job/overview/", "scheduler/job/failures/",
+         "scheduler/job/enqueued/", "scheduler/job/add/", "scheduler/runlog/",
+         "scheduler/instance/", "scheduler/notice/", "scheduler/job/?q=nothing-like-it"]  # fmt: skip
+if find_spec("ninja"):
+    LISTS += ["scheduler/apitoken/", "scheduler/apitoken/add/"]
 
 SERIOUS = """
 const ours = {include: [["#content"]], exclude: [["#changelist-search"]]}, done = arguments[0];
@@ -27,7 +31,15 @@ def pages_of(person: Person) -> Iterator[str]:
     yield from LISTS
     for job in ("img", "often"):
         path = person.open_job(job)
-        yield from (path, path + "runs/", path + "change/", path + "pause/", path + "clear/", path + "?why=02:00")
+        yield from (
+            path,
+            path + "runs/",
+            path + "change/",
+            path + "pause/",
+            path + "run-with/",
+            path + "clear/",
+            path + "?why=02:00",
+        )
         person.wait(lambda path=path: (person.go(path + "runs/"), person.all(".sched-table tbody a"))[1])
         yield person.all(".sched-table tbody a")[0].get_attribute("href")
     yield path + "history/"

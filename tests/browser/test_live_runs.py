@@ -10,7 +10,7 @@ def test_run_now_returns_at_once_and_the_list_shows_the_end_by_itself(boss):
     boss.go("scheduler/job/?q=quick")
     row = "#result_list tbody tr:has(a[href$='/runs/'])"
     boss.click(f"{row} button[formaction$='/run/']")
-    assert "Asked to run now." in boss.text(".messagelist")
+    boss.wait(lambda: "Asked to run now." in boss.text(".messagelist"))
     stay(boss)
     boss.wait(lambda: "succeeded" in boss.text(".field-last_result"), 30)
     assert boss.run("return window.stayed")

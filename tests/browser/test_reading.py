@@ -43,20 +43,20 @@ def test_times_are_said_in_the_zone_the_reader_chose_and_the_choice_is_kept(boss
 def test_the_zone_reaches_pictures_and_answers(boss):
     path = boss.open_job("to_edit")
     boss.go(path + "?why=2026-03-02 02:00")
-    assert "2026-03-02 11:00:00 GMT+9" in boss.text(".sched-answer")
+    assert "2026-03-02 10:00:00 GMT+9" in boss.text(".sched-answer")
     boss.go("scheduler/job/overview/")
     label = "[data-sched-live=pictures] svg text[data-sched-at]"
     at = boss.find(label).get_attribute("data-sched-at")
     assert boss.text(label) == shifted(at, 9)[11:16]
-    title = ".sched-load title[data-sched-at]"
-    hour = boss.find(title).get_attribute("data-sched-at")
-    assert boss.run("return document.querySelector(arguments[0]).textContent", title).startswith(
-        f"{shifted(hour, 9)[:16]} GMT+9: "
-    )
     assert boss.text("[data-sched-zone-said]") == "Asia/Tokyo"
+    boss.wait(lambda: boss.all("[data-sched-drawn-in='Asia/Tokyo']"))
+    drawn = "return document.querySelector('.sched-load rect title').textContent"
+    assert " 00:00 JST: " in boss.run(drawn)
     Select(boss.find("[data-sched-zone]")).select_by_value("utc")
     assert boss.text(label) == at[11:16]
     assert boss.text("[data-sched-zone-said]") == "UTC"
+    boss.wait(lambda: boss.all("[data-sched-drawn-in='UTC']"))
+    assert " 00:00 UTC: " in boss.run(drawn)
 
 
 def shifted(instant: str, hours: int) -> str:

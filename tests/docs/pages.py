@@ -58,5 +58,9 @@ def given_commands(path: Path) -> list[list[str]]:
     """Return the words of the commands of the app that the shell blocks of a page give, each from its name on."""
     ours = {module.name for module in iter_modules(commands.__path__)}
     lines = "".join(blocks(path, "sh") + blocks(path, "console")).splitlines()
-    given = [shlex.split(line.partition("manage.py ")[2], comments=True) for line in lines if "manage.py " in line]
+    given = [
+        shlex.split(line.partition("manage.py ")[2].removesuffix(")"), comments=True)
+        for line in lines
+        if "manage.py " in line
+    ]
     return [words for words in given if words[0] in ours]

@@ -16,7 +16,9 @@ import scheduler
 from scheduler import exceptions, health
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.context import RunContext
-from scheduler.engine.stats import RunStats
+from scheduler.engine.views import by_name
+from scheduler.engine.views.job_view import JobView
+from scheduler.engine.views.stats import RunStats
 from scheduler.exceptions import (
     InvalidOption,
     InvalidSchedule,
@@ -27,11 +29,12 @@ from scheduler.exceptions import (
     UnknownTask,
 )
 from scheduler.models import Job, RunLog, Status, Trigger
-from scheduler.runtime import local
+from scheduler.problems import jobs
+from scheduler.runtime import current
 from scheduler.runtime.runner import Runner
 from scheduler.schedules import Cron
 from tests.docs.pages import in_code, page, table
-from tests.factories import MINUTE, T0, make_engine, make_job
+from tests.factories import MINUTE, T0, make_engine, make_job, make_registry
 
 API = "reference/api.md"
 LISTS = ("Tasks", "Jobs", "Runs and the ledger", "Activities", "Inside a run", "The scheduler")
@@ -108,6 +111,11 @@ def test_the_columns_it_names_exist() -> None:
     assert set(in_code(of_run)) - {"RunLog"} <= public(RunLog)
 
 
+def test_every_field_of_a_view_is_documented_and_no_other() -> None:
+    documented = {name for row in table(API, "JobView")[1:] for name in in_code(row[0])}
+    assert documented == public(JobView) - {"to_dict"}
+
+
 @pytest.mark.django_db
 def test_each_word_of_the_status_has_its_meaning(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = [health.get_scheduler_status()]
@@ -116,7 +124,7 @@ def test_each_word_of_the_status_has_its_meaning(settings: Any, monkeypatch: pyt
     settings.SCHEDULER_ENABLED = True
     make_job()
     seen.append(health.get_scheduler_status())
-    monkeypatch.setattr(health, "_jobs", _away)
+    monkeypatch.setattr(jobs, "counted", _away)
     seen.append(health.get_scheduler_status())
     documented = [(row[0].strip("`"), row[2] == "yes") for row in table(API, "The words of the status")[1:]]
     assert documented == [(status.status, status.ok) for status in seen]
@@ -125,12 +133,15 @@ def test_each_word_of_the_status_has_its_meaning(settings: Any, monkeypatch: pyt
 @pytest.mark.django_db
 def test_every_figure_of_the_status_is_documented_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     make_engine(now=SYSTEM_CLOCK.now())
+    make_job()
+    monkeypatch.setattr(by_name, "registry", make_registry("task"))
     runner = Runner("test")
-    monkeypatch.setattr(local, "current", lambda: runner)
+    monkeypatch.setattr(current, "current", lambda: runner)
     status = health.get_scheduler_status()
     documented = {name for row in table(API, "SchedulerStatus")[1:] for cell in row for name in in_code(cell)}
-    own = {"ok", *(field.name for field in fields(status))}
-    assert documented == {*own, *status.here, *status.instances[0], *status.jobs}
+    own = {*status, *(field.name for field in fields(status))}
+    rows = {*next(iter(status.jobs_by_name.values())), *next(iter(status.tasks.values()))}
+    assert documented == {*own, *status.here, *status.instances[0], *status.jobs, *rows}
 
 
 def _away(now: datetime) -> None:
@@ -139,6 +150,7 @@ def _away(now: datetime) -> None:
 
 WITHOUT_THE_JOB: dict[str, tuple[Any, ...]] = {
     "get_job": (),
+    "get_job_events": (),
     "update_job": (),
     "follow_code": (),
     "remove_job": (),
@@ -188,6 +200,9 @@ WRONG: list[tuple[str, type[SchedulerError], tuple[Any, ...], dict[str, Any]]] =
     ("get_runs", InvalidOption, (), {"status": "done"}),
     ("get_runs", InvalidOption, (), {"since": NAIVE}),
     ("get_runs", InvalidOption, (), {"limit": 0}),
+    ("get_job_events", InvalidOption, ("job",), {"limit": 0}),
+    ("reset_job", InvalidOption, ("job",), {"actor": None}),
+    ("remove_job", InvalidOption, ("job",), {"actor": None}),
     ("get_run_stats", InvalidOption, ("job", NAIVE), {}),
     ("explain_slot", InvalidOption, ("job", NAIVE), {}),
 ]

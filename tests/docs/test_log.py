@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import scheduler
@@ -13,10 +14,10 @@ DOCUMENTED = {row[0].strip("`"): row[1] for row in rows("reference/log.md")}
 LOGGING = {f"logger.{method}" for method in ("debug", "info", "warning", "error", "critical", "exception", "log")}
 
 
-def logged() -> Iterator[tuple[str, str, set[str]]]:
-    """Yield action, level (empty where it depends) and the further fields of every record in the sources."""
-    for call in every_call():
-        yield from _record(call)
+@cache
+def logged() -> list[tuple[str, str, set[str]]]:
+    """Return action, level (empty where it depends) and the further fields of every record in the sources."""
+    return [record for call in every_call() for record in _record(call)]
 
 
 def calls() -> list[ast.Call]:
@@ -39,7 +40,7 @@ def _record(call: ast.Call) -> Iterator[tuple[str, str, set[str]]]:
         fields = {ast.literal_eval(key): value for key, value in zip(extra.keys, extra.values, strict=True) if key}
         if isinstance(action := fields.pop("action"), ast.Constant):
             level = name.removeprefix("logger.").replace("exception", "error").upper()
-            yield str(action.value), level, set(fields)
+            yield str(action.value), "" if level == "LOG" else level, set(fields)
 
 
 def test_every_action_is_documented_and_no_other() -> None:

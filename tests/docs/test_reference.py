@@ -3,6 +3,7 @@
 import inspect
 import re
 from dataclasses import fields
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
@@ -14,10 +15,13 @@ import scheduler
 from scheduler import checks, signals
 from scheduler.conf import SETTINGS
 from scheduler.exceptions import ConfigurationError
-from scheduler.executors import render
+from scheduler.executors import render_kwargs
 from scheduler.management import commands
+from scheduler.placeholders import NAMES
 from scheduler.policy import Policy
-from scheduler.registry import NOT_FOR_USERS, Registry
+from scheduler.policy.base import NOT_FOR_USERS
+from scheduler.policy.executor import OPTIONAL, executors
+from scheduler.registry import Registry
 from scheduler.runtime.runner import Runner
 from scheduler.schedules import OnActivity, parse_text
 from scheduler.schedules.activity import DEFAULTS
@@ -48,11 +52,14 @@ def test_a_how_to_that_repeats_a_default_repeats_the_real_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("SCHEDULER_ENABLED", "false"), ("SCHEDULER_AUTODISCOVER_MODULES", "tasks")]
+    ("name", "value"),
+    [
+        ("SCHEDULER_ENABLED", "false"),
+        ("SCHEDULER_AUTODISCOVER_MODULES", "tasks"),
+        ("SCHEDULER_AUTODISCOVER_EXCLUDE", "shop"),
+    ],
 )
-def test_a_wrong_value_of_the_two_settings_that_loading_needs_raises_at_once(
-    settings: Any, name: str, value: str
-) -> None:
+def test_a_wrong_value_of_the_settings_that_loading_needs_raises_at_once(settings: Any, name: str, value: str) -> None:
     setattr(settings, name, value)
     with pytest.raises(ConfigurationError, match=name):
         apps.get_app_config("scheduler").ready()
@@ -77,10 +84,15 @@ def test_the_default_name_of_a_task_is_the_path_of_its_function() -> None:
 
 def test_every_name_a_placeholder_may_use_is_documented_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, Any] = {}
-    monkeypatch.setattr(render, "Context", lambda values, **_: given.update(values))
-    render.rendered({}, run_context(), T0)
+    monkeypatch.setattr(render_kwargs, "Context", lambda values, **_: given.update(values))
+    render_kwargs.rendered({}, run_context(), T0)
     documented = [row[0].strip("`") for row in table("reference/options.md", "Placeholders in keyword arguments")[1:]]
-    assert documented == list(given)
+    assert documented == list(given) == list(NAMES)
+
+
+def test_every_executor_is_documented_and_no_other() -> None:
+    (row,) = [row for row in table("reference/options.md", "Of the policy") if row[0] == "`executor`"]
+    assert re.findall(r'`"(\w+)"`', row[2]) == [*(one.name for one in executors()), *OPTIONAL]
 
 
 @pytest.mark.parametrize("row", [row for row in rows("reference/options.md") if hasattr(Policy(), row[0].strip("`"))])
@@ -111,6 +123,7 @@ def _as_said(default: str) -> Any:
 def test_every_thread_is_named_where_it_is_explained(settings: Any) -> None:
     scheduler.register("for_users", schedule=OnActivity())(lambda user_id, device_id, agent_id: None)
     settings.SCHEDULER_LOCK_URL = "redis://nowhere"
+    settings.SCHEDULER_NOTIFY = [{"channel": "email", "to": ["ops@example.com"]}]
     services = {service.name for service in Runner("test").services}
     table = page("explanation/how-it-works.md").partition("| thread |")[2].partition("\n\n")[0]
     assert set(re.findall(r"^\| (\w[\w ]*\w)", table, re.MULTILINE)) == {*services, "workers", "event loop"}
@@ -122,7 +135,8 @@ def test_every_signal_is_documented_and_no_other() -> None:
 
 
 def test_every_check_is_documented_and_no_other() -> None:
-    ids = re.findall(r'id="(scheduler\.[EW]\d{3})"', inspect.getsource(checks))
+    sources = [path.read_text() for path in Path(checks.__file__).parent.rglob("checks.py")]
+    ids = re.findall(r'id="(scheduler\.[EW]\d{3})"', "".join(sources))
     assert sorted(set(named("reference/checks.md"))) == sorted(set(ids))
 
 

@@ -29,14 +29,9 @@ def played(folder: Path, *parts: str) -> str:
 
 
 @pytest.mark.acceptance
-def test_the_tests_of_a_task_with_a_context_pass(tmp_path: Path) -> None:
-    shown = next(code for code in blocks(TASKS, "python") if "run_context" in code)
-    assert "2 passed" in played(tmp_path, shown)
-
-
-@pytest.mark.acceptance
-def test_the_test_of_a_job_passes(tmp_path: Path) -> None:
-    assert "1 passed" in played(tmp_path, blocks(JOBS, "python")[1])
+def test_the_tests_of_a_task_with_a_context_and_of_a_job_pass(tmp_path: Path) -> None:
+    of_a_task = next(code for code in blocks(TASKS, "python") if "run_context" in code)
+    assert "3 passed" in played(tmp_path, of_a_task, blocks(JOBS, "python")[1])
 
 
 def test_the_example_that_asks_a_schedule_is_true() -> None:

@@ -17,6 +17,8 @@ from tests.faults.servers import can_be_private, private_server
 from tests.faults.timing import mono
 
 SHOWN = 12
+ALONE = 2
+"""In how many rounds more a fault that has not struck is the only one."""
 LAST_ROWS = 40
 
 
@@ -48,19 +50,28 @@ class Tally:
         return sorted(self.dealt.keys() - (+self.struck).keys())
 
 
-def play(database: Database, seed: str, number: int, options: argparse.Namespace) -> tuple[list[str], Outcome]:
-    """Play one round of a seed: the seed decides on the faults, their victims and their times."""
-    names = deal(database, seed, number, options.faults)
+def play(database: Database, seed: str, number: int, names: list[str], tally: Tally, mutant: str) -> None:
+    """Play one round with these faults and count it: the seed decides on their victims and their times."""
+    began = mono()
     outcome = run_round(
         database,
         f"{seed}:{number}",
         chosen(database, names),
-        mutant=options.mutant,
+        mutant=mutant,
         apart=number % 5 == 0,
         poison="poison" in names,
         runners=4 if "kill-all" in names else RUNNERS,
     )
-    return names, outcome
+    report(database.kind, f"{seed}:{number}", names, outcome, mono() - began)
+    tally.add(f"{seed}:{number}", names, outcome)
+
+
+def play_alone(database: Database, seed: str, number: int, tally: Tally, mutant: str) -> None:
+    """Deal what has not struck again, each alone: beside other faults it may have met nobody who lived."""
+    for name in tally.harmless * ALONE:
+        if not tally.struck[name]:
+            play(database, seed, number, [name], tally, mutant)
+            number += 1
 
 
 def report(kind: str, seed: str, names: list[str], outcome: Outcome, seconds: float) -> None:
@@ -107,10 +118,9 @@ def run(kind: str, options: argparse.Namespace) -> Tally | None:
         database = stack.enter_context(fresh(kind, server, options.mutant))
         tally = Tally()
         for number in [int(only)] if only else range(options.rounds):
-            began = mono()
-            names, outcome = play(database, seed, number, options)
-            report(kind, f"{seed}:{number}", names, outcome, mono() - began)
-            tally.add(f"{seed}:{number}", names, outcome)
+            play(database, seed, number, deal(database, seed, number, options.faults), tally, options.mutant)
+        if not only:
+            play_alone(database, seed, options.rounds, tally, options.mutant)
     return tally
 
 

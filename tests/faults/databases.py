@@ -19,24 +19,24 @@ from tests.faults.timing import mono, pause, wall
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Path(__file__).resolve().parent / "project"
 TABLES = ("scheduler_runlog", "scheduler_job", "scheduler_instance", "scheduler_group", "scheduler_environment")
-TABLES += ("scheduler_activity",)
+TABLES += ("scheduler_activity", "scheduler_jobevent")
 LOCKED = ("scheduler_job", "scheduler_runlog")
 RUNS = """SELECT r.id, j.name AS job, r.scheduled_for AS slot, r.attempt, r.trigger AS trigger_, r.status, r.token,
- r.instance_id AS instance, r.due_at, r.started_at, r.finished_at, r.coalesced, r.coalesced_from, r.reason, r.note
- FROM scheduler_runlog r JOIN scheduler_job j ON j.id = r.job_id ORDER BY r.id"""
-JOBS = """SELECT name, anchor_at, next_run_at, next_start_at, token, active_runs, successes, failures, timeouts, losses,
- cancellations, skips, misses, state, orphaned_at, problem, broken_at, consecutive_failures
+ r.instance_id AS instance, r.due_at, r.started_at, r.finished_at, r.coalesced, r.coalesced_from, r.reason, r.note,
+ r.checkpoint IS NOT NULL AS saved FROM scheduler_runlog r JOIN scheduler_job j ON j.id = r.job_id ORDER BY r.id"""
+JOBS = """SELECT name, anchor_at, next_run_at, wake_at, stale, token, active_runs, successes, failures, timeouts,
+ losses, cancellations, skips, misses, state, orphaned_at, problem, broken_at, consecutive_failures
  FROM scheduler_job ORDER BY name"""
 ENTRIES = "SELECT user_key, state, slot, events, taken_events FROM scheduler_activity"
 BEATS = "SELECT id, heartbeat_at FROM scheduler_instance"
 NEWEST_SLOT = """SELECT max(r.scheduled_for) AS slot FROM scheduler_runlog r JOIN scheduler_job j ON j.id = r.job_id
  WHERE j.name = %s AND r.attempt = 1"""
-SET_BACK = """UPDATE scheduler_job SET next_run_at = %s, next_start_at = %s, last_slot = NULL, version = version + 1
- WHERE name = %s AND active_runs = 0 AND next_start_at IS NOT NULL"""
+SET_BACK = """UPDATE scheduler_job SET next_run_at = %s, wake_at = %s, last_slot = NULL, version = version + 1
+ WHERE name = %s AND active_runs = 0 AND wake_at IS NOT NULL"""
 LEFT_OPEN = "left open%"
 BALLAST = "faults_ballast"
 INSTANTS = {"slot", "due_at", "started_at", "finished_at", "coalesced_from", "anchor_at", "next_run_at"}
-INSTANTS |= {"next_start_at", "orphaned_at", "broken_at"}
+INSTANTS |= {"wake_at", "orphaned_at", "broken_at"}
 BACK_AGAIN = 30.0
 """Seconds that the controller itself waits for a server that is away."""
 

@@ -54,6 +54,8 @@ class Row:
     coalesced_from: datetime | None
     reason: str
     note: str
+    saved: int | bool = False
+    """Whether a state stands on it that its run has saved."""
 
     @property
     def key(self) -> tuple[str, datetime | None, int]:
@@ -71,7 +73,8 @@ class JobRow:
     name: str
     anchor_at: datetime | None
     next_run_at: datetime | None
-    next_start_at: datetime | None
+    wake_at: datetime | None
+    stale: bool
     token: int
     active_runs: int
     successes: int
@@ -177,8 +180,8 @@ class Evidence:
     """Whether processes could have no threads or descriptors, so that runs failed without a call of their task."""
     left_open: list[str] = field(default_factory=list)
     """What tasks wrote in transactions that they left open, and which was committed all the same."""
-    early: float = 0.02
-    """How many seconds before its slot a start may be, because clocks can only be compared so well."""
+    early: float = 0.0
+    """How many seconds before its slot a start may be: none, by one clock."""
     behind: float = 0.02
     """How many seconds a process may be behind the clock that counts, which makes its pauses shorter when it learns."""
     ttl: float = 4.0

@@ -7,9 +7,7 @@ from tests.faults.evidence import Evidence, Sample
 if TYPE_CHECKING:
     from tests.faults.rounds import Round
 
-EARLY_BY_A_SERVER = 0.1
-"""A process knows the time of a server as exactly as the half of a round trip, 50 ms where that takes longer."""
-EARLY_BY_ONE_CLOCK = 0.02
+BEHIND_BY_ONE_CLOCK = 0.02
 BEHIND_A_SERVER = 0.25
 """An answer that comes late leaves open by how much: its process takes the earliest time, and is behind for a while."""
 
@@ -36,7 +34,7 @@ def gathered(rig: "Round", earlier: list[Sample], quiet: Sample, healed: float, 
         resets=rig.resets,
         left_open=rig.database.left_open(),
         early=_early(rig),
-        behind=BEHIND_A_SERVER if rig.database.port else EARLY_BY_ONE_CLOCK,
+        behind=BEHIND_A_SERVER if rig.database.port else BEHIND_BY_ONE_CLOCK,
         unclean=[*rig.problems, *unclean, *_crashes(rig)],
     )
 
@@ -62,7 +60,5 @@ def _crashes(rig: "Round") -> list[str]:
 
 
 def _early(rig: "Round") -> float:
-    """Servers' clocks are compared over the network; a file's clock is our own, but may have been set."""
-    if rig.database.port:
-        return EARLY_BY_A_SERVER
-    return float("inf") if rig.clock_moved else EARLY_BY_ONE_CLOCK
+    """All clocks are this host's, and nothing is early by it; a file has no clock of its own, and ours may be set."""
+    return float("inf") if rig.clock_moved else 0.0

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -22,8 +21,8 @@ CONTROL_SECONDS = 30.0
 CROWD = 10_000
 CROWD_AFTER = 12.0
 CROWD_SECONDS = 60.0
-SEEN_SECONDS = 5.0
-"""How much longer a clock stays wrong if no run has seen it yet."""
+SEEN_SECONDS = 20.0
+"""How much longer a clock stays wrong if no run has seen it yet: its process may be frozen or killed meanwhile."""
 NOT_FOR_PEOPLE = ("breaks", "nightly")
 SET_BACK = ("parent", "retries", "times-out")
 """Jobs whose slots are so far apart that an old one is still the newest when it is claimed again."""
@@ -156,14 +155,12 @@ def old_plan(rig: Round, rng: Random) -> int:
 def crowd(rig: Round, rng: Random) -> int:
     """Very many jobs are added that are due at one instant, and one process is killed in the middle of them.
 
-    A file has one writer at a time. The heartbeats of the others wait for whoever claims and writes so much, and their
-    time to live is short here. With a server nobody has that excuse.
+    On a file the heartbeats of the others may wait for as long as it takes: that excuses nothing, since they live.
     """
     (added,) = control(rig, "crowd", [str(CROWD), str(CROWD_AFTER)])
     pause(added["at"] + 1 - wall())
     rng.choice(rig.runners).kill()
-    with nullcontext() if rig.database.port else rig.outage():
-        wait_for(lambda: _ended_of_crowd(rig) == CROWD, CROWD_SECONDS, every=0.5)
+    wait_for(lambda: _ended_of_crowd(rig) == CROWD, CROWD_SECONDS, every=0.5)
     return _ended_of_crowd(rig)
 
 

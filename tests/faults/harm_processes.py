@@ -4,6 +4,7 @@ import resource
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
+from http.client import HTTPException
 from random import Random
 
 from tests.faults.evidence import Farewell, Line
@@ -207,15 +208,17 @@ def recycling(rig: Round, rng: Random) -> int:
         ]  # fmt: skip
         rig.guests.append(guest)
         guest.start()
-        _ask_all_the_time(f"http://127.0.0.1:{port}/health/live/", seconds=12)
-        if problem := guest.terminate():
-            rig.problems.append(f"gunicorn: {problem}")
+        try:
+            _ask_all_the_time(f"http://127.0.0.1:{port}/health/live/", seconds=12)
+        finally:
+            if problem := guest.terminate():
+                rig.problems.append(f"gunicorn: {problem}")
     return guest.log.read_text(errors="replace").count("Autorestarting worker")
 
 
 def _ask_all_the_time(url: str, seconds: float) -> None:
     until = mono() + seconds
     while mono() < until:
-        with suppress(OSError):  # it is not up yet, or closes a connection as it leaves
+        with suppress(OSError, HTTPException):  # it is not up yet, or leaves or dies in the middle of an answer
             urllib.request.urlopen(url, timeout=5).read()
         pause(0.08)

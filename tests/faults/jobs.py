@@ -74,6 +74,7 @@ STEADY = (
     Spec(name="latest-or-none", interval=1, seconds=0.1, options={"misfire": "skip", "grace": 1}),
     Spec(name="jittered", interval=3, seconds=0.1, jitter=1),
     Spec(name="counts", interval=1, seconds=0.1, body="counts"),
+    Spec(name="imports", interval=3, seconds=2.4, body="imports"),
     Spec(name="serial-a", interval=2, seconds=0.4, group=GROUP),
     Spec(name="serial-b", interval=2, seconds=0.4, group=GROUP),
     Spec(name="parent", interval=3, seconds=0.2),
@@ -96,6 +97,9 @@ POISON = {
     "closes-socket": {},
     "leaves-transaction": {},
     "huge-log": {},
+    "forks": {},
     "never-returns": {"stuck_after": 1, "on_stuck": "abandon", "on_lost": "skip"},
 }
 """Tasks that harm whoever runs them, each due once; their policy options."""
+POISON_LATER = {"forks": 5}
+"""Seconds after the others, one of which ends its process: it must live to see whether its child does."""

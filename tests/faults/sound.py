@@ -41,9 +41,9 @@ def row(pk: int, job: str, slot: float, token: int, **changes: object) -> Row:
 
 def job(name: str, *, successes: int, token: int, next_run_at: datetime | None, **changes: object) -> JobRow:
     values = {
-        "name": name, "anchor_at": T0, "next_run_at": next_run_at, "next_start_at": next_run_at, "token": token,
-        "active_runs": 0, "successes": successes, "failures": 0, "timeouts": 0, "losses": 0, "cancellations": 0,
-        "skips": 0, "misses": 0, "state": {"n": successes}, "orphaned_at": None, "problem": "",
+        "name": name, "anchor_at": T0, "next_run_at": next_run_at, "wake_at": next_run_at, "stale": False,
+        "token": token, "active_runs": 0, "successes": successes, "failures": 0, "timeouts": 0, "losses": 0,
+        "cancellations": 0, "skips": 0, "misses": 0, "state": {"n": successes}, "orphaned_at": None, "problem": "",
         "broken_at": None, "consecutive_failures": 0,
     }  # fmt: skip
     return JobRow(**{**values, **changes})  # type: ignore[arg-type]

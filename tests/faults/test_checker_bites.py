@@ -83,6 +83,10 @@ def a_verdict_that_changed(evidence: Evidence) -> None:
     early[:] = [replace(one, status="lost") if one.id == 10 else one for one in early]
 
 
+def a_state_saved_after_the_end(evidence: Evidence) -> None:
+    change_row(evidence, 22, saved=True)
+
+
 def held_by_a_dead_instance(evidence: Evidence) -> None:
     quiet = evidence.quiet
     assert quiet is not None
@@ -253,6 +257,7 @@ DEFECTS: list[tuple[Callable[[Evidence], None], str]] = [
     (a_start_before_its_slot, "I4"),
     (one_token_twice, "I5"),
     (tokens_out_of_order, "I5"),
+    (a_state_saved_after_the_end, "I5"),
     (a_verdict_that_changed, "I6"),
     (held_by_a_dead_instance, "I7"),
     (claimed_and_never_started, "I7"),
@@ -305,6 +310,12 @@ def test_a_run_of_a_killed_process_ends_with_it() -> None:
     evidence.earlier.clear()
     evidence.dead = {1: 1.3}
     assert judge(evidence) == []
+
+
+def test_a_process_that_froze_later_has_told_that_a_job_is_broken() -> None:
+    evidence = sound()
+    evidence.frozen = {line.runner for line in evidence.lines if line.event == "broken"}
+    assert not [violation for violation in judge(evidence) if violation.invariant == "I14"]
 
 
 def test_a_success_in_a_process_that_was_frozen_ends_a_row_of_failures() -> None:

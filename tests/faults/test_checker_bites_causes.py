@@ -47,15 +47,15 @@ def a_process_leaves_its_runs_behind_when_it_stops(evidence: Evidence) -> None:
 
 
 def never_planned_again(evidence: Evidence) -> None:
-    change_plan(evidence, "a", next_run_at=None, next_start_at=None)
+    change_plan(evidence, "a", next_run_at=None, wake_at=None)
 
 
 def planned_without_a_start(evidence: Evidence) -> None:
-    change_plan(evidence, "a", next_start_at=None)
+    change_plan(evidence, "a", wake_at=None)
 
 
 def a_start_in_ten_years(evidence: Evidence) -> None:
-    change_plan(evidence, "a", next_start_at=at(3e8))
+    change_plan(evidence, "a", wake_at=at(3e8))
 
 
 def a_success_that_no_dependent_follows(evidence: Evidence) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.faults import __main__ as faults_command
 from tests.faults import harm_database, harm_plans, harm_processes
-from tests.faults.__main__ import Tally, summary
+from tests.faults.__main__ import Tally, play_alone, summary
 from tests.faults.databases import Sqlite
 from tests.faults.jobs import STEADY
 from tests.faults.processes import Runner
@@ -81,3 +82,24 @@ def test_a_fault_that_was_dealt_and_never_struck_is_named(struck: dict[str, int]
         tally.add("1:0", ["kill", "cut"], outcome)
     assert tally.harmless == (["cut"] if is_told else [])
     assert ("never struck: cut" in summary("sqlite", "1", tally)) == is_told
+
+
+@pytest.mark.parametrize(
+    ("strikes", "played"), [([1], [["cut"]]), ([0, 1], [["cut"], ["cut"]]), ([0, 0, 1], [["cut"], ["cut"]])]
+)
+def test_a_fault_that_has_not_struck_is_dealt_again_alone(
+    monkeypatch: pytest.MonkeyPatch, strikes: list[int], played: list[list[str]]
+) -> None:
+    outcome: Any = SimpleNamespace(violations=[], used={"kill": 1}, evidence=SimpleNamespace(lines=[]), recovered=1.0)
+    tally, dealt = Tally(), []
+    tally.add("1:0", ["kill", "cut"], SimpleNamespace(**{**vars(outcome), "used": {"kill": 1, "cut": 0}}))  # type: ignore[arg-type]
+
+    def play(_database: Any, seed: str, number: int, names: list[str], tally: Tally, _mutant: str) -> None:
+        dealt.append(names)
+        outcome.used = {"cut": strikes[len(dealt) - 1]}
+        tally.add(f"{seed}:{number}", names, outcome)
+
+    monkeypatch.setattr(faults_command, "play", play)
+    play_alone(None, "1", 20, tally, "")  # type: ignore[arg-type]
+    assert dealt == played
+    assert tally.harmless == ([] if strikes[len(dealt) - 1] else ["cut"])

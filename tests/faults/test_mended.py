@@ -6,18 +6,18 @@ from datetime import timedelta
 
 import pytest
 
-from scheduler.engine.adopt import unheard_claims
 from scheduler.engine.base import Claimed
-from scheduler.engine.clockstep import clock_moved_back, was_set_back
-from scheduler.engine.presence import dead_instances
+from scheduler.engine.instances import dead_instances
+from scheduler.engine.mend.clock_change import clock_moved_back, was_set_back
 from scheduler.engine.release import release_runs
 from scheduler.engine.rescue import rescue
+from scheduler.engine.running import unheard_claims
 from scheduler.engine.tick import tick
-from scheduler.executors.invoke import ainvoke, context_for, from_to
-from scheduler.executors.thread import ThreadExecutor
+from scheduler.executors.call import ainvoke, context_for, from_to
+from scheduler.executors.pool import Pool
 from scheduler.models import Instance, Job, RunLog
 from scheduler.registry import Task
-from scheduler.runtime.dbclock import DatabaseClock
+from scheduler.runtime.database_clock import DatabaseClock
 from scheduler.runtime.heartbeat import Heartbeat
 from scheduler.runtime.recorder import Recorder
 from scheduler.schedules import AfterJobs, Every
@@ -46,7 +46,7 @@ def test_a_job_that_is_busy_while_the_clock_is_set_back_goes_on_afterwards():
     clock_moved_back(engine, at(20))
     finish(engine, claimed, at(21), in_doubt=True)
     job.refresh_from_db()
-    assert at(21) <= job.next_start_at <= at(31)
+    assert at(21) <= job.wake_at <= at(31)
 
 
 @database
@@ -88,7 +88,7 @@ def test_the_end_of_a_run_is_not_in_the_future_when_the_clock_was_set_back():
 def test_a_step_of_this_host_does_not_change_the_time_of_the_database():
     local = ManualClock(T0)
     clock = DatabaseClock(local)
-    clock._adopt(timedelta(seconds=3))
+    clock._go_by(at(3), local.monotonic(), offset=timedelta(seconds=3))
     local.set(at(7200))
     assert clock.now() == at(3)
 
@@ -122,7 +122,7 @@ def test_nothing_starts_while_the_lease_is_in_doubt(monkeypatch):
         run, job, task = RunLog(pk=1), Job(), Task(name="task", function=print)
 
     clock = ManualClock(T0)
-    executor = ThreadExecutor(lambda *_: None, clock, workers=1, may_start=may_start)
+    executor = Pool(lambda *_: None, clock, workers=1, may_start=may_start)
     executor.capacity()
     executor.submit(Claimed())  # type: ignore[arg-type]
     assert asked.wait(10)
@@ -141,6 +141,9 @@ def test_runs_are_asked_to_stop_although_the_renewal_itself_fails():
             raise ConnectionError("the database is away")
 
         def may_claim(self):
+            return False
+
+        def runs_may_go_on(self):
             return False
 
     class Living:
@@ -166,7 +169,7 @@ def test_an_end_that_waited_for_the_database_while_the_clock_was_set_back_is_not
     recorder.write()
     job.refresh_from_db()
     assert job.last_finished_at == at(20)
-    assert job.next_start_at <= at(30)
+    assert job.wake_at <= at(30)
 
 
 @database
@@ -221,7 +224,7 @@ def test_an_async_task_that_no_loop_takes_has_failed_and_its_worker_goes_on(monk
     make_job(schedule=Every(seconds=10))
     claimed = Claimed(claim_one(make_engine(), at(10)).run, Task(name="task", function=task))
     monkeypatch.setattr("scheduler.executors.loop.asyncio.new_event_loop", no_descriptor)
-    executor = ThreadExecutor(done, ManualClock(at(10)), workers=1)
+    executor = Pool(done, ManualClock(at(10)), workers=1)
     executor.capacity()
     executor.submit(claimed)
     assert ended.wait(10)
@@ -238,8 +241,8 @@ def test_a_slot_that_is_given_back_still_waits_for_the_end_of_its_backoff():
     engine = make_engine()
     run_at(engine, at(10), "failed")
     job.refresh_from_db()
-    planned = job.next_run_at, job.next_start_at
+    planned = job.next_run_at, job.wake_at
     assert planned == (at(20), at(23))
     release_runs(engine, [claim_one(engine, at(23))])
     job.refresh_from_db()
-    assert (job.next_run_at, job.next_start_at) == planned
+    assert (job.next_run_at, job.wake_at) == planned

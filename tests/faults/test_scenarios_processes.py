@@ -19,8 +19,6 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
 BURST_SECONDS = 30
 """Bound of what takes half a second on an idle machine, and some seconds over a slow network."""
-EARLY = 0.25
-"""How exactly the clocks of hosts and servers can be compared on a busy machine."""
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -138,8 +136,8 @@ def test_processes_whose_clocks_disagree_run_each_slot_once_and_none_early_S2(ki
         play.stop()
         starts = play.starts()
         assert [key for key, count in Counter(line.key for line in starts).items() if count > 1] == []
-        early = [line for line in starts if line.slot and line.wall + EARLY < line.slot.timestamp()]
-        assert early == []
+        early = [line for line in starts if line.slot and line.wall < line.slot.timestamp()]
+        assert early == [], "all servers are on this host, and have its clock"
         slots = [row.slot for row in play.rows("tick")]
         assert len(slots) == len(set(slots))
         assert len(play.starts("once")) == 1

@@ -1,9 +1,11 @@
 """A SQLite file for tests with threads: a database in memory has other locks, and dies with its connection. And a host
 whose own clock is wrong."""
 
+import importlib
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from asgiref.sync import SyncToAsync
@@ -11,11 +13,22 @@ from django.core.management import call_command
 from django.db import connections
 
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.engine import dbtime
+from scheduler.engine.db import shared_time
+from scheduler.models import distrust
+from scheduler.policy import executor
+from scheduler.registry import register, registry
 from tests.factories import T0
 
 FILE_ALIAS = "file"
+TOY = "tests.integration.toy_executor"
 PATIENCE = 10
+
+
+@pytest.fixture(autouse=True)
+def nothing_unreadable_is_met() -> Iterator[None]:
+    """A value that one test could not read makes the steps of no later one look for such values."""
+    yield
+    distrust.met.clear()
 
 
 class OnlyFile:
@@ -88,5 +101,32 @@ def wrong_host_clock(request, monkeypatch) -> list[str]:
         return T0
 
     monkeypatch.setattr(SYSTEM_CLOCK, "now", lambda: T0 + request.param)
-    monkeypatch.setattr(dbtime, "database_time", answer)
+    monkeypatch.setattr(shared_time, "database_time", answer)
     return asked
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """The executor of docs/contributing/an-executor.md, for this test only; returns its module."""
+    monkeypatch.setattr(executor, "_executors", dict(executor._executors))
+    sys.modules.pop(TOY, None)
+    return importlib.import_module(TOY)
+
+
+@pytest.fixture
+def stop_clock(monkeypatch):
+    """Let it be one instant, on this host and on any database: `stop_clock(at)`."""
+
+    def stop(at: datetime) -> None:
+        monkeypatch.setattr(SYSTEM_CLOCK, "now", lambda: at)
+        monkeypatch.setattr(shared_time, "CLOCK_QUERIES", {})
+
+    return stop
+
+
+@pytest.fixture
+def task():
+    """A registered task of the name “task”."""
+    register("task")(lambda **kwargs: None)
+    yield registry.get("task")
+    registry.remove("task")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.engine.explain import Verdict, explain_slot
+from scheduler.engine.explain.explain_slot import Verdict, explain_slot, explain_text
 from scheduler.engine.finish import Finished, Outcome, finish_runs
 from scheduler.models import EVERYTHING, Group, Job, RunLog, Status, Trigger
 from scheduler.schedules import AfterJobs, Cron, DailyAt, Every, Manual
@@ -28,7 +28,7 @@ SECOND = timedelta(seconds=1)
 
 
 def change(job, **columns):
-    Job.objects.filter(pk=job.pk).update(version=job.version, **({"next_start_at": job.next_start_at} | columns))
+    Job.objects.filter(pk=job.pk).update(version=job.version, **({"wake_at": job.wake_at} | columns))
 
 
 def why(slot, now, job="job", **more):
@@ -182,10 +182,64 @@ def test_a_run_of_a_job_that_waits_for_others_is_found():
 def test_an_instant_given_to_the_minute_means_the_slot_in_that_minute():
     make_job(schedule=Every(minutes=10, anchor=at(seconds=17)), planned_at=T0)
     assert why(at(minutes=10), at(0)).slot == at(minutes=10, seconds=17)
-    assert why(at(minutes=9), at(0)).verdict == Verdict.NOT_A_SLOT
-    assert why(at(minutes=10, seconds=18), at(0)).verdict == Verdict.NOT_A_SLOT
-    assert why(at(minutes=9, seconds=30), at(0)).verdict == Verdict.NOT_A_SLOT, "to the second"
+    assert why(at(minutes=9), at(0)).slot == at(minutes=10, seconds=17)
+    assert why(at(minutes=9), at(0), tolerance=SECOND).verdict == Verdict.NOT_A_SLOT
+    assert why(at(minutes=10, seconds=18), at(0), tolerance=SECOND).verdict == Verdict.NOT_A_SLOT
+    assert why(at(minutes=9, seconds=30), at(0), tolerance=SECOND).verdict == Verdict.NOT_A_SLOT, "to the second"
     assert why(at(minutes=10, seconds=16), at(0), tolerance=2 * SECOND).slot == at(minutes=10, seconds=17)
+
+
+def test_a_time_without_a_zone_is_one_of_the_zone_of_the_job():
+    """The page shows 06:00 Berlin, which is 05:00 of the project's UTC."""
+    job = make_job("berlin", DailyAt(hour=6, timezone="Europe/Berlin"))
+    own = make_job("project", DailyAt(hour=6))
+    now = at(hours=2)
+    assert explain_text(job, "tomorrow 06:00", now=now).slot == at(hours=17)
+    assert explain_text(job, "2026-03-03 06:00", now=now).slot == at(hours=17)
+    assert "2026-03-03 07:00 CET is not a slot" in explain_text(job, "2026-03-03T06:00+00:00", now=now).sentence
+    assert explain_text(own, "tomorrow 06:00", now=now).slot == at(hours=18)
+
+
+@pytest.mark.parametrize("text", ["", "now", " Now "])
+@pytest.mark.parametrize(
+    ("columns", "verdict", "words"),
+    [
+        ({"paused_at": T0, "paused_by": "ann"}, Verdict.PAUSED, "The job is paused by ann"),
+        ({"orphaned_at": T0, "problem": "no such module"}, Verdict.ORPHANED, "Nothing runs it: its task"),
+        ({"enabled": False}, Verdict.DISABLED, "The job is disabled"),
+        ({"broken_at": T0, "consecutive_failures": 5}, Verdict.BROKEN, "The job is broken"),
+        ({"problem": "bad zone"}, Verdict.INVALID, "The job cannot be planned"),
+    ],
+    ids=["paused", "orphaned", "disabled", "broken", "invalid"],
+)
+def test_without_a_time_it_says_what_keeps_the_job_now(text, columns, verdict, words):
+    job = make_job(schedule=DailyAt(hour=3), columns=columns)
+    answer = explain_text(job, text, now=at(minutes=5))
+    assert answer.verdict == verdict
+    assert answer.sentence.startswith(words)
+    asked = explain_text(job, "12:01", now=at(minutes=5))
+    assert (asked.verdict, asked.sentence) == (verdict, answer.sentence), "the state comes before: no slot"
+
+
+def test_without_a_time_it_says_what_a_job_does_that_nothing_stops():
+    job, engine = make_job(), make_engine()
+    assert explain_text(job, "", now=at(1)).verdict == Verdict.WILL_RUN
+    held = claim_one(engine, at(60))
+    job.refresh_from_db()
+    assert explain_text(job, "", now=at(61)).sentence == (
+        f"Run {held.run.pk}, started at 2026-03-02 12:01 UTC, is still going."
+    )
+    assert explain_text(make_job("manual", Manual()), "", now=at(1)).verdict == Verdict.NOT_PLANNED
+
+
+def test_a_slot_that_an_attempt_that_waits_keeps_from_starting_I2():
+    job, engine = make_job(), make_engine()
+    run_at(engine, at(60), Status.POSTPONED, postponed_by=HOUR)
+    answer = why(at(minutes=5), at(minutes=6))
+    assert answer.verdict == Verdict.UNDECIDED
+    assert "An attempt that waits until 2026-03-02 13:01 UTC holds the place of the job" in answer.sentence
+    job.refresh_from_db()
+    assert explain_text(job, "", now=at(minutes=6)).sentence == why(at(minutes=2), at(minutes=6)).sentence
 
 
 def test_not_a_slot_names_the_nearest():
@@ -211,9 +265,9 @@ FIRST, SECOND_PASS = datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 1
     ("schedule", "instant", "verdict", "note"),
     [
         (DailyAt(hour=2, minute=30, timezone=BERLIN), GAP, Verdict.WILL_RUN, "02:30 does not exist, runs at 03:00"),
-        (Cron("*/30 2 * * *", timezone=BERLIN), GAP, Verdict.NOT_A_SLOT, "from 02:00 to 03:00 did not exist"),
+        (Cron("*/30 2 * * *", timezone=BERLIN), GAP, Verdict.WILL_RUN, "from 02:00 to 03:00 did not exist"),
         (DailyAt(hour=2, minute=30, timezone=BERLIN), FIRST, Verdict.WILL_RUN, "02:30 occurs twice, runs once"),
-        (DailyAt(hour=2, minute=30, timezone=BERLIN), SECOND_PASS, Verdict.NOT_A_SLOT, "02:30 occurs twice, runs once"),
+        (DailyAt(hour=2, minute=30, timezone=BERLIN), SECOND_PASS, Verdict.WILL_RUN, "02:30 occurs twice, runs once"),
         (Cron("*/30 2 * * *", timezone=BERLIN), SECOND_PASS, Verdict.WILL_RUN, "02:30 occurs twice, runs both times"),
         (DailyAt(hour=5, timezone=BERLIN), GAP + 2 * HOUR, Verdict.WILL_RUN, None),
     ],
@@ -238,6 +292,16 @@ def test_runs_by_hand_near_the_instant_are_mentioned():
     assert "by_hand" not in why(at(hours=1), at(hours=2)).details
 
 
+def test_three_attempts_of_one_start_by_hand_are_one_start():
+    job = make_job(schedule=DailyAt(hour=3))
+    for attempt in (1, 2, 3):
+        common = {"scheduled_for": at(minutes=3), "trigger": Trigger.MANUAL, "status": Status.FAILED, "actor": "ann"}
+        RunLog.objects.create(job=job, attempt=attempt, **common)
+    answer = why(at(0), at(minutes=5))
+    assert answer.sentence.count("by ann") == 1
+    assert "(failed, attempt 3)" in answer.sentence
+
+
 # Stopped.
 
 
@@ -260,7 +324,7 @@ def test_runs_by_hand_near_the_instant_are_mentioned():
 )  # fmt: skip
 def test_a_stopped_job(columns, verdict, words, slot):
     job = make_job(planned_at=T0 - DAY, columns={"created_at": T0 - DAY})
-    change(job, next_run_at=None, next_start_at=None, **columns)
+    change(job, next_run_at=None, wake_at=None, **columns)
     make_engine()
     answer = why(T0 + slot, T0)
     assert answer.verdict == verdict
@@ -284,7 +348,7 @@ def test_a_paused_group_pauses_its_jobs(group, words):
 def test_a_pause_that_ends_before_the_slot_does_not_stop_it():
     job = make_job()
     make_engine()
-    change(job, paused_at=T0, paused_until=at(minutes=5), next_run_at=None, next_start_at=at(minutes=5))
+    change(job, paused_at=T0, paused_until=at(minutes=5), next_run_at=None, wake_at=at(minutes=5))
     assert why(at(minutes=4), at(minutes=1)).verdict == Verdict.PAUSED
     answer = why(at(minutes=6), at(minutes=1))
     assert answer.verdict == Verdict.WILL_RUN

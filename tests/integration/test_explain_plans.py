@@ -7,11 +7,13 @@ import pytest
 from django.utils import translation
 
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.engine import dbtime
 from scheduler.engine.control import pause_all, pause_group, pause_job
-from scheduler.engine.explain import Verdict, explain_slot
+from scheduler.engine.db import shared_time
+from scheduler.engine.explain.explain_slot import Verdict, explain_slot, explain_text
 from scheduler.exceptions import InvalidOption, UnknownJob
-from scheduler.models import UNPLANNED, Instance, Job, RunLog, Status
+from scheduler.models import Instance, Job, RunLog, Status
+from scheduler.models.job import to_replan
+from scheduler.registry import registry
 from scheduler.schedules import DailyAt, Every, Once
 from tests.factories import (
     HOUR,
@@ -22,6 +24,7 @@ from tests.factories import (
     finish,
     make_engine,
     make_job,
+    make_registry,
     plan,
     run_at,
 )
@@ -32,7 +35,7 @@ SECOND = timedelta(seconds=1)
 
 
 def change(job, **columns):
-    Job.objects.filter(pk=job.pk).update(version=job.version, **({"next_start_at": job.next_start_at} | columns))
+    Job.objects.filter(pk=job.pk).update(version=job.version, **({"wake_at": job.wake_at} | columns))
 
 
 def why(slot, now, job="job", **more):
@@ -68,7 +71,7 @@ def test_it_waits_for_its_jitter():
     job = make_job(schedule=Every(minutes=1, jitter=30))
     make_engine()
     answer = why(at(minutes=1), at(minutes=1))
-    assert (answer.verdict, answer.details["start_at"]) == (Verdict.PENDING, job.next_start_at.isoformat())
+    assert (answer.verdict, answer.details["start_at"]) == (Verdict.PENDING, job.wake_at.isoformat())
 
 
 def test_backoff_puts_the_next_start_off_and_counts_the_slots_before_it():
@@ -76,11 +79,11 @@ def test_backoff_puts_the_next_start_off_and_counts_the_slots_before_it():
     engine = make_engine()
     run_at(engine, at(minutes=1), Status.FAILED)
     job.refresh_from_db()
-    assert job.next_start_at == at(minutes=11)
+    assert job.wake_at == at(minutes=11)
     for now in (at(minutes=1, seconds=10), at(minutes=8)):
         early, last = why(at(minutes=4), now), why(at(minutes=11), now)
         assert (early.verdict, last.verdict) == (Verdict.COALESCED, Verdict.WILL_RUN)
-        assert "the backoff after 1 failures" in early.sentence
+        assert "(the backoff after 1 failure)" in early.sentence
     assert why(at(minutes=12), at(minutes=2)).details["start_at"] == at(minutes=12).isoformat()
     run = run_at(engine, at(minutes=11))
     assert why(at(minutes=4), at(minutes=12)).run == run, "and so it came"
@@ -175,12 +178,12 @@ def test_it_was_not_planned_then_because_of_a_pause_since_ended():
     run_at(engine, at(minutes=11))
     answer = why(at(minutes=5), at(minutes=12))
     assert answer.verdict == Verdict.NOT_PLANNED
-    assert "No record of that is kept" in answer.sentence
+    assert "the history tells of no cause" in answer.sentence
 
 
 def test_a_changed_job_is_planned_from_then_on():
     job = make_job()
-    change(job, next_start_at=UNPLANNED)
+    change(job, **to_replan())
     make_engine(now=at(minutes=5))
     assert why(at(minutes=3), at(minutes=5)).verdict == Verdict.NOT_PLANNED
     assert why(at(minutes=8), at(minutes=5)).verdict == Verdict.WILL_RUN
@@ -218,7 +221,7 @@ class TestMaxRuns:
         assert self.verdicts(10, 11, 12) == [Verdict.WILL_RUN, Verdict.WILL_RUN, Verdict.NOT_PLANNED]
 
     def test_a_job_that_is_still_to_be_planned_is_counted_from_starts_at(self):
-        change(make_job(max_runs=2, starts_at=at(minutes=10)), next_start_at=UNPLANNED, next_run_at=None)
+        change(make_job(max_runs=2, starts_at=at(minutes=10)), **to_replan())
         make_engine()
         assert self.verdicts(10, 11, 12) == [Verdict.WILL_RUN, Verdict.WILL_RUN, Verdict.NOT_PLANNED]
 
@@ -233,7 +236,7 @@ class TestMaxRuns:
     )
     def test_slots_in_a_pause_do_not_count(self, pause, monkeypatch):
         monkeypatch.setattr(SYSTEM_CLOCK, "now", lambda: at(1))
-        monkeypatch.setattr(dbtime, "CLOCK_QUERIES", {})
+        monkeypatch.setattr(shared_time, "CLOCK_QUERIES", {})
         make_job(max_runs=2, columns={"group": "g"})
         make_engine()
         pause(at(minutes=10))
@@ -256,7 +259,7 @@ class TestMaxRuns:
         assert self.verdicts(10, 11, 12, 13, now=70) == [Verdict.COALESCED, will, will, no]
 
     def test_what_is_going_on_and_what_is_promised_count(self):
-        make_job(max_runs=3)
+        make_job(max_runs=3, overlap="allow", max_concurrent=3)
         engine = make_engine()
         run_at(engine, at(minutes=1), Status.POSTPONED, postponed_by=HOUR)
         claim_one(engine, at(minutes=2))
@@ -322,7 +325,7 @@ def test_the_number_of_queries_does_not_grow(rows, django_assert_max_num_queries
         )
         for second in range(1, rows + 1)
     )
-    change(job, last_slot=at(rows), next_run_at=at(rows + 1), next_start_at=at(rows + 1))
+    change(job, last_slot=at(rows), next_run_at=at(rows + 1), wake_at=at(rows + 1))
     for slot in (at(0), at(1), at(rows + 1), at(rows + 100)):
         with django_assert_max_num_queries(10):
             explain_slot("job", slot, now=at(rows + 2))
@@ -362,3 +365,39 @@ def test_nothing_is_written(django_assert_max_num_queries):
         why(at(minutes=1), at(minutes=5))
     assert {query["sql"].split()[0] for query in queries.captured_queries} == {"SELECT"}
     assert not Instance.objects.exists()
+
+
+# What the gate and the module said.
+
+
+def test_the_next_slot_of_a_job_whose_gate_was_closed_says_so_and_does_not_ask_it():
+    engine = make_engine(tasks=make_registry("task", gate=lambda: 1 / 0))
+    make_job()
+    claimed = claim_one(engine, at(60))
+    finish(engine, claimed, at(60), Status.SKIPPED, reason="gate: the shop is closed")
+    answer = explain_text(Job.objects.get(), "", now=at(61))
+    assert answer.verdict == Verdict.WILL_RUN
+    assert (
+        "Its gate was closed at its last slot, 2026-03-02 12:01 UTC: the shop is closed."
+        " It is asked again at the next start." in answer.sentence
+    )
+    finish(engine, claim_one(engine, at(120)), at(120))
+    assert "gate" not in explain_text(Job.objects.get(), "", now=at(121)).sentence
+
+
+def test_a_slot_that_waits_for_its_gate_is_named_without_a_time():
+    engine = make_engine()
+    make_job(gate_closed="wait")
+    finish(engine, claim_one(engine, at(60)), at(60), Status.PENDING, reason="gate: the shop is closed", called=False)
+    answer = explain_text(Job.objects.get(), "", now=at(61))
+    assert "The slot 2026-03-02 12:01 UTC waits for its gate: the shop is closed." in answer.sentence
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_the_next_slot_of_a_job_whose_module_fails_here_has_the_error(lives, monkeypatch):
+    monkeypatch.setitem(registry.failures, "shop.tasks", "ZeroDivisionError: division by zero (shop/tasks.py:4)")
+    if lives:
+        make_engine()
+    job = make_job(columns={"source": "shop.tasks"})
+    answer = explain_text(job, "", now=at(1))
+    assert "shop.tasks could not be imported: ZeroDivisionError: division by zero (shop/tasks.py:4)." in answer.sentence

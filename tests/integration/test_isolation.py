@@ -9,8 +9,8 @@ from django.db import OperationalError, connection, connections, transaction
 from scheduler.engine import limits
 from scheduler.engine.claim import claim_due
 from scheduler.engine.control import pause_all, resume_all
+from scheduler.engine.db.transactions import write_transaction
 from scheduler.engine.finish import finish_runs
-from scheduler.engine.write import write_transaction
 from scheduler.models import Group, Job, RunLog
 from scheduler.schedules import AfterJobs
 from tests.factories import at, claim_at, claim_one, ended, finish, make_engine, make_job, tick_at

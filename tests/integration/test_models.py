@@ -5,11 +5,13 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from django.core import serializers
 from django.core.exceptions import ValidationError
+from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 
-from scheduler.models import UNPLANNED, Job, RunLog, Status
+from scheduler.engine.control import pause_job
+from scheduler.models import Job, JobEvent, RunLog, Status
 from scheduler.models.fields import Unreadable
-from scheduler.policy import Overlap
+from scheduler.policy import Overlap, Policy
 from scheduler.schedules import DailyAt, Every, Once
 from scheduler.signals import jobs_changed
 from tests.factories import T0, at, claim_one, finish, ledger, make_engine, make_job
@@ -33,7 +35,7 @@ def test_any_change_of_the_definition_is_planned_anew_H1(changes):
     saved.save()
     for job in (updated, saved):
         job.refresh_from_db()
-        assert job.next_start_at == UNPLANNED
+        assert job.stale
 
 
 def test_a_change_of_other_columns_leaves_the_plan_alone():
@@ -42,7 +44,7 @@ def test_a_change_of_other_columns_leaves_the_plan_alone():
     job.description = "y"
     job.save()
     job.refresh_from_db()
-    assert (job.description, job.next_start_at) == ("y", at(60))
+    assert (job.description, job.wake_at) == ("y", at(60))
 
 
 def test_saving_an_old_copy_does_not_overwrite_what_the_scheduler_wrote_since_H2():
@@ -73,6 +75,40 @@ def test_a_schedule_may_be_assigned_in_any_form():
     for number, form in enumerate([DailyAt(hour=3), "daily at 03:00", {"type": "daily", "hour": 3, "minute": 0}]):
         Job.objects.create(name=f"job{number}", task="task", schedule=form)
     assert {job.schedule for job in Job.objects.all()} == {DailyAt(hour=3)}
+
+
+def save(job, **columns):
+    vars(job).update(columns)
+    job.save()
+
+
+def bulk_update(job, **columns):
+    vars(job).update(columns)
+    Job.objects.bulk_update([job], list(columns))
+
+
+def update(job, **columns):
+    Job.objects.filter(pk=job.pk).update(**columns)
+
+
+def create_in_bulk(job, **columns):
+    job.delete()
+    Job.objects.bulk_create([Job(name=job.name, task=job.task, **columns)])
+
+
+@pytest.mark.parametrize("write", [save, bulk_update, update, create_in_bulk])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"schedule": DailyAt(hour=3), "policy": Policy(overlap=Overlap.ALLOW)},
+        {"schedule": "daily at 03:00", "policy": {"overlap": "allow"}},
+        {"schedule": {"type": "daily"}, "policy": '{"overlap":"allow"}'},
+    ],
+)
+def test_conditions_find_a_job_by_a_word_of_its_schedule_and_policy_however_written(write, columns):
+    write(make_job(), **columns)
+    job = Job.objects.get(schedule_kind="daily", overlap="allow")
+    assert (job.schedule, job.policy.overlap) == (DailyAt(hour=3), Overlap.ALLOW)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +177,23 @@ def test_jobs_travel_by_their_name_through_fixtures():
     assert (job.schedule, job.policy.overlap) == (DailyAt(hour=3), Overlap.QUEUE_ONE)
 
 
+def test_a_dump_by_natural_keys_is_loaded_where_migrate_has_made_the_jobs_under_other_ids(tmp_path):
+    make_job("digest", DailyAt(hour=3))
+    claim_one(make_engine(), at(24 * 3600))
+    pause_job("digest", actor="ann")
+    dump = str(tmp_path / "all.json")
+    call_command("dumpdata", "scheduler", natural_foreign=True, natural_primary=True, output=dump, verbosity=0)
+    Job.objects.all().delete()
+    JobEvent.objects.all().delete()
+    make_job("other")
+    made = make_job("digest")
+    call_command("loaddata", dump, verbosity=0)
+    job = Job.objects.get_by_natural_key("digest")
+    assert (job.pk, job.schedule, job.paused_by) == (made.pk, DailyAt(hour=3), "ann")
+    assert [run.job_id for run in RunLog.objects.all()] == [made.pk]
+    assert [event.kind for event in job.events.all()] == ["paused"]
+
+
 def test_deleting_a_job_deletes_its_runs():
     job = make_job()
     claim_one(make_engine(), at(60))
@@ -165,14 +218,14 @@ def test_a_job_has_one_state_in_one_word(columns, state):
 
 
 def test_a_one_off_without_a_next_start_is_finished():
-    job = make_job(schedule=Once(at(60)), columns={"next_start_at": None, "next_run_at": None})
+    job = make_job(schedule=Once(at(60)), columns={"wake_at": None, "next_run_at": None})
     assert job.job_state == "finished"
 
 
 def test_jobs_and_runs_are_found_by_adjective():
     busy, late, broken = make_job("busy"), make_job("late"), make_job("broken")
-    Job.objects.filter(pk=busy.pk).update(active_runs=1, next_start_at=None)
-    Job.objects.filter(pk=broken.pk).update(broken_at=T0, next_start_at=None)
+    Job.objects.filter(pk=busy.pk).update(active_runs=1, wake_at=None)
+    Job.objects.filter(pk=broken.pk).update(broken_at=T0, wake_at=None)
     assert list(Job.objects.active()) == [busy]
     assert list(Job.objects.broken()) == [broken]
     assert list(Job.objects.due(at(60))) == [late]
@@ -192,3 +245,21 @@ def test_the_dispatcher_hears_of_changes_once_they_have_committed(django_capture
         assert heard == []
     jobs_changed.disconnect(receiver)
     assert len(heard) == 2
+
+
+@pytest.mark.parametrize(
+    ("trigger", "counts", "by_plan", "waits", "retried_as"),
+    [
+        ("schedule", True, True, False, "retry"),
+        ("catch_up", True, True, False, "retry"),
+        ("retry", True, False, False, "retry"),
+        ("dependency", True, False, False, "retry"),
+        ("manual", False, False, False, "manual"),
+        ("backfill", False, False, True, ""),
+        ("activity", False, False, True, "activity"),
+        ("a word of another release", False, False, False, ""),
+    ],
+)
+def test_what_follows_from_a_trigger(trigger, counts, by_plan, waits, retried_as):
+    cause = RunLog(trigger=trigger).cause
+    assert (cause.counts, cause.by_plan, cause.waits, cause.retried_as) == (counts, by_plan, waits, retried_as)

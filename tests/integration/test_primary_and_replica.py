@@ -8,11 +8,12 @@ from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connections
+from django.test import Client
 from django.urls import reverse
 
 from scheduler.engine import control
-from scheduler.engine.explain import explain_slot
-from scheduler.engine.stats import get_run_stats, get_runs
+from scheduler.engine.explain.explain_slot import explain_slot
+from scheduler.engine.views.stats import get_run_stats, get_runs
 from scheduler.exceptions import Refused
 from scheduler.health import get_scheduler_status
 from scheduler.models import Instance, Job, RunLog
@@ -70,7 +71,7 @@ def test_of_two_changes_in_a_row_both_are_kept(job):
     control.update_job("job", retries=2)
     changed = control.update_job("job", description="mine")
     assert (changed.policy.timeout, changed.policy.retries) == (timedelta(seconds=5), 2)
-    assert changed.overridden_fields == ["description", "policy"]
+    assert changed.overridden_fields == ["description", "policy.retries", "policy.timeout"]
 
 
 def test_a_pause_can_be_ended_at_once(job):
@@ -135,3 +136,24 @@ def test_no_page_of_the_admin_comes_from_the_replica(asked_of_replica):
     for address in (*lists, *of_job, page("job_overview"), page("runlog_change", run.pk)):
         assert boss.get(address).status_code in (200, 403), address
     assert asked_of_replica == []
+
+
+@pytest.mark.parametrize("alias", [REPLICA, FILE_ALIAS])
+def test_a_token_opens_where_nothing_can_be_written_AP10(job, asked_of_replica, settings, alias, monkeypatch):
+    """On a replica nothing is asked; where the primary itself takes no writes, the last use is not written."""
+    pytest.importorskip("ninja", reason="django-ninja (extra [api]) is not installed")
+    from scheduler.tokens import last_use
+    from scheduler.tokens.issue import create_token
+
+    monkeypatch.setattr(last_use, "_tried", {})  # another test may have used a token of that number
+    settings.ROOT_URLCONF = "tests.integration.api.urls"
+    token, secret = create_token("monitor")
+    with connections[alias].cursor() as cursor:
+        cursor.execute("PRAGMA query_only = ON")
+    asked_of_replica.clear()
+    for path in ("schedule", "schedule/job", "status"):
+        answer = Client().get(f"/api/scheduler/{path}", headers={"Authorization": f"Bearer {secret}"})
+        assert answer.status_code == 200, answer.content
+    token.refresh_from_db()
+    assert (token.last_used_at is None) == (alias == FILE_ALIAS)
+    assert not asked_of_replica

@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,8 +15,8 @@ import pytest
 from django.conf import UserSettingsHolder, global_settings, settings
 
 from scheduler.clock import SYSTEM_CLOCK, SystemClock
-from scheduler.executors.invoke import context_for
-from scheduler.executors.process import run_in_process
+from scheduler.executors.call import context_for
+from scheduler.executors.process.parent import run_in_process
 from scheduler.models import Status
 from tests.factories import at, claim_one, make_engine, make_job, make_registry
 from tests.integration.process_tasks.runs import SLOT, claimed_run
@@ -27,7 +27,7 @@ PROJECT = "tests.integration.process_tasks.settings"
 ROOT = Path(__file__).resolve().parents[2]
 SECOND = timedelta(seconds=1)
 SOON = timedelta(seconds=0.3)
-DEADLINE = 10.0
+DEADLINE = 60.0  # a child starts a Python, and loads a project, on a machine that may be busy
 
 
 def is_alive(pid):
@@ -38,7 +38,11 @@ def is_alive(pid):
 
 
 def children_of_this_process():
-    return {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+    found = set()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended since
+            found.update((task / "children").read_text().split())
+    return found
 
 
 def wait_until(condition):
@@ -91,6 +95,7 @@ def running(task, *, grace=SECOND, clock=SYSTEM_CLOCK, timeout=None, **kwargs):
     assert not thread.is_alive()
 
 
+@pytest.mark.thorough
 def test_the_result_comes_back():
     outcome = run("add", a=1, b=2)
     assert (outcome.status, outcome.result, outcome.error) == (Status.SUCCEEDED, "3", "")
@@ -114,6 +119,7 @@ def test_a_failure_has_its_traceback_from_the_task_on_and_can_be_stored():
     assert "executors" not in outcome.error
 
 
+@pytest.mark.thorough
 def test_an_async_task_is_awaited():
     assert run("asynchronous", word="ab").result == "abab"
 
@@ -127,23 +133,27 @@ def test_the_context_is_whole_and_what_it_was_told_comes_back():
     assert outcome.state == {"cursor": 42}
 
 
+@pytest.mark.thorough
 def test_a_state_too_deep_to_be_kept_is_no_failure(capfd):
     outcome = run("go_deep", levels=600)
     assert (outcome.status, outcome.state, outcome.error) == (Status.SUCCEEDED, None, "")
     assert "The state of run 7 of 'job of go_deep' could not be kept" in capfd.readouterr().err
 
 
+@pytest.mark.thorough
 def test_sys_exit_is_a_failure_with_its_text():
     outcome = run("exit")
     assert outcome.status == Status.FAILED
     assert "SystemExit: x" in outcome.error
 
 
+@pytest.mark.thorough
 def test_a_task_can_postpone_itself():
     outcome = run("postpone")
     assert (outcome.status, outcome.postponed_by) == (Status.POSTPONED, timedelta(minutes=5))
 
 
+@pytest.mark.thorough
 def test_kwargs_are_rendered_as_in_a_thread():
     claimed = claimed_run("asynchronous", {"word": "{{ job }};"}, render_kwargs=True)
     outcome = run_in_process(claimed, context_for(claimed), SYSTEM_CLOCK, timeout=None)
@@ -181,12 +191,14 @@ def test_over_its_timeout_it_is_killed_with_all_it_started():
     assert "in hang" in outcome.log, "the log tells where it hung"
 
 
+@pytest.mark.thorough
 def test_the_timeout_is_real_time():
     outcome = run("hang", timeout=SECOND, grace=SOON)
     assert outcome.status == Status.TIMED_OUT
     assert SECOND <= outcome.finished_at - outcome.started_at < SECOND * 4
 
 
+@pytest.mark.thorough
 def test_a_timed_out_task_that_obeys_is_timed_out_all_the_same():
     outcome = run_over_time("obey", grace=SECOND * 5)
     assert outcome.status == Status.TIMED_OUT
@@ -195,6 +207,7 @@ def test_a_timed_out_task_that_obeys_is_timed_out_all_the_same():
     assert outcome.state == {"cursor": 41}
 
 
+@pytest.mark.thorough
 def test_who_ignores_sigterm_is_killed_after_the_grace():
     with running("ignore_sigterm", grace=SOON) as (context, outcomes):
         wait_until(lambda: "pid" in context.last_totals)
@@ -205,6 +218,7 @@ def test_who_ignores_sigterm_is_killed_after_the_grace():
     wait_until(lambda: not is_alive(outcomes[0].totals["grandchild"]))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("reason", "status", "blameless"), [("cancelled", Status.CANCELLED, False), ("shutdown", Status.LOST, True)]
 )
@@ -224,6 +238,7 @@ def test_asked_to_stop_before_it_began_it_does_not_begin():
     assert run_in_process(claimed, context, SYSTEM_CLOCK, timeout=None).status == Status.CANCELLED
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     ("how", "text"),
     [
@@ -242,12 +257,14 @@ def test_a_crash_is_a_failure_with_its_cause_and_the_last_words(how, text):
         assert "in crash" in outcome.log, "the log tells where it crashed"
 
 
+@pytest.mark.thorough
 def test_too_much_memory_by_its_own_limit_is_a_normal_failure():
     outcome = run("allocate")
     assert outcome.status == Status.FAILED
     assert "MemoryError" in outcome.error
 
 
+@pytest.mark.thorough
 def test_a_flood_of_output_is_bounded_and_its_end_kept():
     outcome = run("print_much", lines=50_000)
     assert outcome.status == Status.SUCCEEDED
@@ -255,18 +272,21 @@ def test_a_flood_of_output_is_bounded_and_its_end_kept():
     assert "line 49999 " in outcome.log
 
 
+@pytest.mark.thorough
 def test_a_thread_left_behind_does_not_hold_the_run():
     outcome = run("leave_thread", grace=SOON)
     assert (outcome.status, outcome.result) == (Status.SUCCEEDED, "done")
     assert "SIGKILL" in outcome.log
 
 
+@pytest.mark.thorough
 def test_a_process_left_behind_ends_with_the_run():
     outcome = run("leave_process")
     assert outcome.status == Status.SUCCEEDED
     wait_until(lambda: not is_alive(outcome.totals["grandchild"]))
 
 
+@pytest.mark.thorough
 def test_a_fork_of_the_task_can_be_terminated():
     assert json.loads(run("terminate_fork").result) == [-signal.SIGTERM, False]
 
@@ -291,6 +311,7 @@ def test_the_child_uses_the_database_the_parent_uses_at_the_moment(tmp_path, mon
     database.close()
 
 
+@pytest.mark.thorough
 def test_the_child_has_the_environment_of_the_parent(monkeypatch):
     monkeypatch.setenv("CANARY", "yes")
     cwd, path, python_path, canary, module = json.loads(run("environment").result)
@@ -298,6 +319,7 @@ def test_the_child_has_the_environment_of_the_parent(monkeypatch):
     assert (python_path, canary, module) == (os.environ.get("PYTHONPATH"), "yes", PROJECT)
 
 
+@pytest.mark.thorough
 def test_a_task_that_is_not_registered_in_the_child_fails_with_the_reason():
     outcome = run("ad")
     assert outcome.status == Status.FAILED
@@ -305,6 +327,7 @@ def test_a_task_that_is_not_registered_in_the_child_fails_with_the_reason():
     assert "No task 'ad' is registered here. Did you mean 'add'" in outcome.error
 
 
+@pytest.mark.thorough
 def test_broken_settings_fail_with_the_traceback_of_the_child(monkeypatch):
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "no.such.settings")
     outcome = run("add", a=1, b=2)
@@ -324,6 +347,7 @@ def test_a_child_that_cannot_be_started_is_a_failure(monkeypatch):
     assert "FileNotFoundError" in run("add", a=1, b=2).error
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("task", ["hang_in_python", "hang_in_c"])
 def test_when_the_parent_is_killed_the_child_and_what_it_started_end(task, tmp_path):
     file = tmp_path / "pids"
@@ -338,7 +362,8 @@ def test_when_the_parent_is_killed_the_child_and_what_it_started_end(task, tmp_p
     wait_until(lambda: not any(map(is_alive, pids)))
 
 
-@pytest.mark.parametrize("fence", [None, 7])
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize("fence", [7, None])
 def test_the_task_knows_the_fence_of_its_lock(fence):
     claimed = claimed_run("tell_fence", {})
     context = context_for(claimed)
@@ -347,7 +372,8 @@ def test_the_task_knows_the_fence_of_its_lock(fence):
     assert (outcome.status, outcome.result) == (Status.SUCCEEDED, "" if fence is None else "7"), outcome.error
 
 
-@pytest.mark.parametrize(("user", "status"), [("welcome", Status.SUCCEEDED), ("unwelcome", Status.FAILED)])
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize(("user", "status"), [("unwelcome", Status.FAILED), ("welcome", Status.SUCCEEDED)])
 def test_a_run_for_a_user_has_failed_when_it_returns_false(user, status):
     ids = {"user_id": user, "device_id": None, "agent_id": None}
     claimed = claimed_run("visit", ids, trigger="activity")

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from scheduler.engine import stats as module
-from scheduler.engine.bulk import insert_runs
-from scheduler.engine.stats import get_run_stats, get_runs, percentile
+from scheduler.engine.db.bulk import insert_runs
+from scheduler.engine.views import stats as module
+from scheduler.engine.views.stats import get_run_stats, get_runs, percentile
 from scheduler.exceptions import InvalidOption, UnknownJob
 from scheduler.models import RunLog, Status, Trigger
 from tests.factories import MINUTE, T0, at, claim_one, finish, make_engine, make_job, run_at

@@ -2,12 +2,15 @@
 
 import threading
 from datetime import timedelta
+from io import StringIO
 
 import pytest
+from django.core.management import call_command
+from django.db import connection, transaction
 from django.test import TestCase
 
 from scheduler.engine.control import pause_all, pause_group, pause_job, run_now
-from scheduler.exceptions import UnknownTask
+from scheduler.exceptions import InvalidOption, UnknownJob, UnknownTask
 from scheduler.models import Instance, Job, Status, Trigger
 from scheduler.registry import Registry, register, registry
 from scheduler.schedules import Cron, DailyAt, Every
@@ -89,6 +92,123 @@ def test_only_names_the_tasks_to_run():
         simulate(T0, at(hours=2), tasks=make_registry("alpha"), only=["alhpa"])
 
 
+def test_the_fixture_plays_what_the_test_names_and_nothing_else(greeting, scheduler):
+    with pytest.raises(InvalidOption, match=r'scheduler.only\("name"\)'):
+        scheduler.run_due()
+    with pytest.raises(UnknownTask, match="Did you mean 'greeting'"):
+        scheduler.only("greting")
+    register("others", schedule=DailyAt(hour=9))(lambda: 1 / 0)
+    try:
+        runs = scheduler.only(greeting).simulate(scheduler.clock.now() + 2 * DAY)
+    finally:
+        registry.remove("others")
+    assert {run.job.name for run in runs} == {greeting}
+
+
+@pytest.mark.parametrize(
+    ("ask", "name"),
+    [
+        (lambda naive: simulate(naive, at(hours=1)), "start"),
+        (lambda naive: simulate(T0, naive), "end"),
+        (lambda naive: run_due(naive), "now"),
+        (lambda naive: ManualScheduler(T0).run_due(naive), "now"),
+        (lambda naive: ManualScheduler(T0).simulate(at(hours=1), start=naive), "start"),
+        (lambda naive: assert_ran("hourly", at=naive), "at"),
+        (lambda naive: assert_next_run("hourly", naive), "at"),
+    ],
+)
+def test_an_instant_without_a_time_zone_is_refused_by_name(ask, name):
+    simulate(T0, at(hours=1), tasks=make_registry("hourly", schedule=Every(hours=1)))
+    with pytest.raises(InvalidOption, match=f"^{name} has no time zone; pass an aware datetime"):
+        ask(T0.replace(tzinfo=None))
+
+
+@pytest.fixture
+def others():
+    """Jobs of an earlier test, or of `migrate`, whose tasks are still registered."""
+    names = "named", "due", "fresh"
+    for name in names:
+        register(name, schedule=Every(hours=1))(lambda: "ran")
+    simulate(T0, at(minutes=1), only=["due"])
+    Job.objects.create(name="fresh", task="fresh", schedule=Every(hours=1), created_at=T0)
+    yield ManualScheduler(T0, only=["named"])
+    for name in names:
+        registry.remove(name)
+
+
+def test_the_jobs_that_are_not_named_stay_as_they_are_I17(others):
+    before = list(Job.objects.exclude(name="named").order_by("pk").values())
+    assert {run.job.name for run in others.simulate(at(hours=3))} == {"named"}
+    assert list(Job.objects.exclude(name="named").order_by("pk").values()) == before
+    with others.controlled():
+        run_now("due")
+    others.only("due")
+    assert {run.trigger for run in others.run_due() if run.job.name == "due"} == {Trigger.SCHEDULE, Trigger.MANUAL}
+
+
+def test_a_run_of_a_job_that_is_not_named_is_told_of(others):
+    with others.controlled():
+        run_now("due")
+    with pytest.warns(UserWarning, match=r"'due' is due and not played; add it to only\('due'\)"):
+        others.simulate(at(hours=2))
+    with pytest.raises(AssertionError, match=r"not played; add it to only\('fresh'\)"):
+        assert_ran("fresh")
+    with pytest.raises(AssertionError, match=r"not played; add it to only\('fresh'\)"):
+        assert_next_run("fresh", None)
+
+
+@pytest.mark.parametrize("ask", [assert_ran, lambda name: assert_next_run(name, None)])
+def test_a_name_with_a_slip_is_told_the_near_one(ask):
+    simulate(T0, at(hours=1), tasks=make_registry("hourly", schedule=Every(hours=1)))
+    with pytest.raises(UnknownJob, match="Did you mean 'hourly'"):
+        ask("hourli")
+
+
+def test_a_task_that_takes_longer_than_its_timeout_is_timed_out_as_on_a_server():
+    tasks = Registry()
+    manual = ManualScheduler(T0, tasks=tasks)
+
+    def stops(context):
+        manual.clock.advance(90)
+        context.check_stop()
+        raise AssertionError("it goes on")
+
+    register("stops", schedule=Every(hours=1), timeout=60, takes_context=True, into=tasks)(stops)
+    register("ends", schedule=Every(hours=1), timeout=60, into=tasks)(lambda: manual.clock.advance(90))
+    register("quick", schedule=Every(hours=1), timeout=60, into=tasks)(lambda: manual.clock.advance(30))
+    runs = manual.simulate(at(minutes=70))
+    assert {run.job.name: run.status for run in runs} == {
+        "stops": Status.TIMED_OUT,
+        "ends": Status.TIMED_OUT,
+        "quick": Status.SUCCEEDED,
+    }
+
+
+def break_the_statement():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT nothing FROM no_such_table")
+
+
+def break_a_block():
+    Instance.objects.create(name="kept", heartbeat_at=T0, started_at=T0)
+    with transaction.atomic(savepoint=False):
+        raise ValueError
+
+
+@pytest.mark.parametrize("function", [break_the_statement, break_a_block])
+def test_an_error_of_a_task_leaves_the_transaction_of_the_caller_as_it_was(function):
+    (run,) = simulate(T0, at(hours=1), tasks=make_registry("hourly", function=function, schedule=Every(hours=1)))
+    assert (run.status, Job.objects.count()) == (Status.FAILED, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_outside_a_transaction_the_connection_of_the_caller_stays(django_db_blocker):
+    Job.objects.exists()
+    before = connection.connection
+    simulate(T0, at(hours=2), tasks=make_registry("hourly", schedule=Every(hours=1)))
+    assert connection.connection is before
+
+
 def test_no_thread_is_started_and_no_instance_stays():
     before = set(threading.enumerate())
     simulate(T0, at(hours=3), tasks=make_registry("hourly", schedule=Every(hours=1)))
@@ -99,6 +219,8 @@ def test_no_thread_is_started_and_no_instance_stays():
 def test_assertions_say_what_the_ledger_has():
     simulate(T0, at(hours=1), tasks=make_registry("hourly", schedule=Every(hours=1)))
     with pytest.raises(AssertionError, match="has 1 succeeded runs, not 2"):
+        assert_ran("hourly", times=2)
+    with pytest.raises(AssertionError, match=r"has:\n  hourly 2026-03-02 13:00 UTC attempt 1 succeeded$"):
         assert_ran("hourly", times=2)
     with pytest.raises(AssertionError, match="0 failed runs, not at least one"):
         assert_ran("hourly", status="failed")
@@ -118,7 +240,7 @@ def greeting():
 
 def test_the_fixture_and_the_public_api_share_one_clock(greeting, scheduler):
     start = scheduler.clock.now()
-    scheduler.run_due()
+    scheduler.only(greeting).run_due()
     run_now(greeting, actor="ann")
     (run,) = scheduler.run_due()
     assert (run.trigger, run.scheduled_for) == (Trigger.MANUAL, start)
@@ -140,7 +262,7 @@ def test_the_pause_of_a_group_and_of_everything_end_as_on_a_server_I3(scheduler)
     register("grouped", schedule=Every(hours=1), group="g")(lambda: None)
     try:
         start = scheduler.clock.now()
-        scheduler.run_due()
+        scheduler.only("grouped").run_due()
         pause_all(until=start + 2.5 * HOUR)
         pause_group("g", until=start + 4 * HOUR)
         runs = scheduler.simulate(start + 5 * HOUR)
@@ -160,7 +282,7 @@ def known_again(scheduler):
     """A scheduler with a task that asks for another run of another job, which asks for one of the first."""
     for name, other in (("ping", "pong"), ("pong", "ping")):
         register(name)(lambda other=other: run_now(other) and scheduler.clock.advance(1) and None)
-    scheduler.run_due()
+    scheduler.only("ping", "pong").run_due()
     run_now("ping")
     yield scheduler
     for name in ("ping", "pong"):
@@ -199,3 +321,14 @@ class InsideATestCase(TestCase):
 
     def test_and_are_gone_in_the_next_test(self):
         assert not Job.objects.exists()
+
+    def test_a_command_runs_its_task_in_the_test_and_says_so(self):
+        register("report")(lambda: Job.objects.count())
+        out, told = StringIO(), StringIO()
+        try:
+            call_command("run_task", "report", stdout=out, stderr=told)
+        finally:
+            registry.remove("report")
+        assert "report succeeded" in out.getvalue()
+        assert "inside the transaction" in told.getvalue()
+        assert_ran("report", times=1)

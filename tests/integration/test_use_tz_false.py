@@ -58,7 +58,7 @@ print("right")
 
 CLOCK = """
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.runtime.dbclock import DatabaseClock
+from scheduler.runtime.database_clock import DatabaseClock
 
 clock = DatabaseClock(SYSTEM_CLOCK)
 clock.measure("default")
@@ -67,8 +67,8 @@ print("right")
 """
 
 GAP_AND_DOUBLE_HOUR = """
-from scheduler.engine.bulk import insert_runs, update_rows
-from scheduler.engine.read import CompiledQuery, read_rows
+from scheduler.engine.db.bulk import insert_runs, update_rows
+from scheduler.engine.db.fast_read import CompiledQuery, read_rows
 from scheduler.models import Job, RunLog
 from scheduler.schedules import Manual
 
@@ -131,17 +131,13 @@ def carried_out(tmp_path):
     return carry_out
 
 
-def test_every_once_and_daily_keep_their_instants_D5(carried_out):
-    assert carried_out(SHANGHAI, PLAY) == "right\n"
-
-
-@pytest.mark.parametrize("settings", [BERLIN, DATABASE_IN_BERLIN], ids=["project", "database"])
-def test_an_instant_comes_back_as_itself_in_the_gap_of_spring_and_in_the_double_hour_of_autumn_D5(
-    carried_out, settings
-):
-    assert carried_out(settings, GAP_AND_DOUBLE_HOUR) == "right\n"
-
-
-@pytest.mark.parametrize("settings", [SHANGHAI, DATABASE_IN_BERLIN], ids=["project", "database"])
-def test_the_clock_of_the_database_is_read_in_utc_D5(carried_out, settings):
-    assert carried_out(settings, CLOCK) == "right\n"
+@pytest.mark.sweep(3)
+@pytest.mark.parametrize(
+    ("settings", "programs"),
+    [(SHANGHAI, [CLOCK, PLAY]), (BERLIN, [GAP_AND_DOUBLE_HOUR]), (DATABASE_IN_BERLIN, [CLOCK, GAP_AND_DOUBLE_HOUR])],
+    ids=["project in Shanghai", "project in Berlin", "database in Berlin"],
+)
+def test_instants_and_the_clock_of_the_database_are_as_ever_D5(carried_out, settings, programs):
+    """Every, Once and Daily keep their instants; one in the gap of spring or in the double hour of autumn comes back as
+    itself; the clock is read in UTC."""
+    assert carried_out(settings, "".join(programs)) == "right\n" * len(programs)

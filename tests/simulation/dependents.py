@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from scheduler.models import Status, Trigger
-from tests.simulation.rows import RunRow, Violation
+from tests.simulation.rows import JobRow, RunRow, Violation
 
 if TYPE_CHECKING:
     from tests.simulation.watcher import Change, Watcher
@@ -38,6 +38,13 @@ def dependents_wait_out_their_backoff(watcher: "Watcher", change: "Change") -> N
         wait = _step(watcher.spec(change.jobs[run.job_id]).options.get("backoff", BACKOFF), failures)
         if run.started_at < failed_at + wait:
             raise Violation(f"I11: run {run.pk} starts at {run.started_at}, {failures} failures until {failed_at}")
+
+
+def follows_a_parent(watcher: "Watcher", change: "Change", job: JobRow) -> bool:
+    """Whether the next slot of a job is an end of one of its parents that counts for it."""
+    spec, slot = watcher.spec(job), job.next_run_at
+    parents = [pk for pk, one in change.jobs.items() if one.name in spec.parents]
+    return slot is not None and any(_last_end(watcher, pk, spec.on, None, slot) == slot for pk in parents)
 
 
 def _starts(watcher: "Watcher", change: "Change") -> list[RunRow]:

@@ -65,8 +65,10 @@ PEOPLE = {
     "fill_back": 0.7, "delete": 0.2, "prune": 0.4,
 }  # fmt: skip
 FAULTS = {
-    "crash": 1.0, "boot": 2.0, "freeze": 0.8, "thaw": 1.0, "stop": 0.7, "outage": 0.15, "write_in_doubt": 1.0,
-    "claim_in_doubt": 0.5, "stale_claim": 1.0, "clock_forward": 0.3, "abandon": 0.4, "time_out": 0.6,
+    "crash": 1.0, "boot": 2.0, "boot_elder": 0.4, "freeze": 0.8, "thaw": 1.0, "stop": 0.7, "outage": 0.15,
+    "write_in_doubt": 1.0, "claim_in_doubt": 0.5, "stale_claim": 1.0, "refused_claim": 0.5, "clock_forward": 0.3,
+    "abandon": 0.4, "time_out": 0.6, "starve": 0.2, "bend_count": 0.2, "lose_run": 0.2, "switch": 0.3,
+    "reschedule": 0.3, "forget_dependents": 0.2, "spoil": 0.3, "garble": 0.2, "restore": 0.3, "move": 0.1,
 }  # fmt: skip
 
 

@@ -1,15 +1,21 @@
 """Faults: crashes, frozen processes, lost answers, outages, clocks that are set, reads that are old."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from unittest import mock
 
+from django.db import IntegrityError
+
+from scheduler.conf import conf
 from scheduler.engine import claim
+from scheduler.engine.limits import jobs_taken
 from scheduler.models import Job, RunLog
+from tests.simulation.elders import boot_elder
 from tests.simulation.node import Node
-from tests.simulation.rows import read_pauses
+from tests.simulation.rows import REFUSAL, read_pauses
 from tests.simulation.world import World
+from tests.simulation.zones import move
 
 MOST_NODES = 4
 OLD_SLOTS = 10
@@ -61,6 +67,12 @@ def outage(world: World) -> str:
     return f"outage of {seconds} s"
 
 
+def starve(world: World) -> str:
+    """So many others write to the file that no heartbeat gets through for longer than the ttl."""
+    world.pass_time(conf.INSTANCE_TTL_SECONDS + 10)
+    return "no heartbeat gets through"
+
+
 def write_in_doubt(world: World) -> str:
     """The ends of runs are committed, and the answer of the database is lost."""
     node = _choose(world, [node for node in world.awake if node.ends])
@@ -72,7 +84,7 @@ def write_in_doubt(world: World) -> str:
 
 def claim_in_doubt(world: World) -> str:
     """A claim is committed, and the answer of the database is lost."""
-    node = _choose(world, [node for node in world.awake if node.joined and not node.stopping])
+    node = _choose(world, _claimers(world))
     if node is None or not node.may_claim():
         return ""
     node.now, node.claim_in_doubt = world.clock.now(), True
@@ -83,17 +95,49 @@ def claim_in_doubt(world: World) -> str:
 
 def stale_claim(world: World) -> str:
     """A node claims what it read a while ago: somebody else has acted between its reading and its writing."""
-    claimer = _choose(world, [node for node in world.awake if node.joined and not node.stopping])
+    claimer = _choose(world, _claimers(world))
     if claimer is None or not claimer.may_claim():
         return ""
     claimer.now = world.clock.now()
-    read = list(Job.objects.due(claimer.now + world.ahead))
+    read = list(jobs_taken(claimer.engine.takes, Job.objects.due(claimer.now + world.ahead)))
     meanwhile = _meanwhile(world, claimer)
     with mock.patch.object(claim, "read_rows", _first_answering(read, claimer.now, claim.read_rows)):
         claims = claim.claim_due(claimer.engine, claimer.now, ahead=world.ahead, limit=claimer.capacity())
     claimer.hand_over(claims)
     world.observe("claim_due", claimer)
     return f"{claimer.name} claimed what it read before: {meanwhile}"
+
+
+def refused_claim(world: World) -> str:
+    """The database refuses the rows of a claim, though no slot of them is in the ledger: all together, then the first.
+
+    A column that another release has added, or a trigger, is no reason to pass a slot.
+    """
+    node = _choose(world, _claimers(world))
+    if node is None or not node.may_claim() or not node.capacity():
+        return ""
+    node.now = world.clock.now()
+    with mock.patch.object(claim, "insert_runs", _refusing(2, claim.insert_runs)):
+        claims = claim.claim_due(node.engine, node.now, ahead=world.ahead, limit=node.capacity())
+    node.hand_over(claims)
+    world.observe("claim_due", node)
+    return f"the database has refused a claim of {node.name}"
+
+
+def _claimers(world: World) -> list[Node]:
+    return [node for node in world.awake if node.serves and node.joined and not node.stopping and not node.unknown]
+
+
+def _refusing(times: int, insert_runs: Callable[..., None]) -> Callable[..., None]:
+    """Return what refuses so many inserts of rows, and then no more."""
+    refusals = [IntegrityError(REFUSAL) for _ in range(times)]
+
+    def insert(using: str, runs: Sequence[RunLog]) -> None:
+        if runs and refusals:
+            raise refusals.pop()
+        insert_runs(using, runs)
+
+    return insert
 
 
 def _meanwhile(world: World, claimer: Node) -> str:
@@ -173,7 +217,8 @@ def _did(node: Node, name: str, act: Callable[[], None]) -> str:
 
 
 FAULTS: dict[str, Callable[[World], str]] = {
-    "crash": crash, "boot": boot, "freeze": freeze, "thaw": thaw, "stop": stop, "outage": outage,
-    "write_in_doubt": write_in_doubt, "claim_in_doubt": claim_in_doubt, "stale_claim": stale_claim,
-    "clock_forward": clock_forward, "clock_back": clock_back, "abandon": abandon, "time_out": time_out,
+    "crash": crash, "boot": boot, "boot_elder": boot_elder, "freeze": freeze, "thaw": thaw, "stop": stop,
+    "outage": outage, "write_in_doubt": write_in_doubt, "claim_in_doubt": claim_in_doubt, "stale_claim": stale_claim,
+    "refused_claim": refused_claim, "clock_forward": clock_forward, "clock_back": clock_back, "abandon": abandon,
+    "time_out": time_out, "starve": starve, "move": move,
 }  # fmt: skip

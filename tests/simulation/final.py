@@ -4,7 +4,8 @@ from collections import Counter
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from scheduler.models import Job, Status
+from scheduler.models import RAN, Job, Status, Tally
+from scheduler.models.tally import WITH_ERRORS
 from tests.simulation.rows import JobRow, RunRow, Violation, read_pauses, read_runs
 from tests.simulation.users import everybody_had_a_run
 
@@ -22,6 +23,7 @@ COUNTERS = {
 }
 MOVED_ON = timedelta(milliseconds=1)
 """The slot of a run by hand may be moved on that far, so as not to be one of the schedule's."""
+HANDED_OVER_BY = timedelta(seconds=2)
 ENDED_BY_HANDLER = {Status.SUCCEEDED, Status.FAILED, Status.POSTPONED}
 
 
@@ -34,14 +36,18 @@ def judge(world: "World") -> None:
     _counters_equal_rows(world)
     _journal_agrees(world)
     _everything_due_is_decided(world, world.clock.now())
+    _plans_follow_definitions(world, world.clock.now())
     _no_success_is_left_without_its_dependents(world)
     everybody_had_a_run(world)
+    _nothing_waits_to_be_handed_over_again(world, world.clock.now())
 
 
 def _nothing_lives(world: "World") -> None:
     living = [pk for pk in world.watcher.open if world.watcher.runs[pk].is_living]
     if living:
         raise Violation(f"I7: the runs {living} still live although nothing runs any more")
+    if wrong := [job.name for job in world.watcher.jobs.values() if job.active_runs]:
+        raise Violation(f"I12: the jobs {wrong} still count living runs although nothing runs any more")
 
 
 def _terminal_is_terminal(world: "World", stored: dict[int, RunRow]) -> None:
@@ -67,10 +73,26 @@ def _counters_equal_rows(world: "World") -> None:
         if not run.is_open:
             many = run.coalesced if run.status in (Status.SKIPPED, Status.MISSED) else 0
             counted[run.job_id, run.status] += 1 + many
+    partly = Counter(run.job_id for run in world.watcher.runs.values() if run.status == Status.SUCCEEDED and run.failed)
+    tallies = _tallies()
     for job in Job.objects.all():
+        if job.successes_with_errors != partly[job.pk]:
+            raise Violation(f"I12: {job} says {job.successes_with_errors} successes with errors, rows {partly[job.pk]}")
         for name, status in COUNTERS.items():
             if getattr(job, name) != counted[job.pk, status]:
                 raise Violation(f"I12: {job} says {getattr(job, name)} {name}, rows {counted[job.pk, status]}")
+            if getattr(job, name) != tallies[job.pk, status]:
+                raise Violation(f"I12: {job} says {getattr(job, name)} {name}, metrics {tallies[job.pk, status]}")
+
+
+def _tallies() -> Counter[tuple[int, str]]:
+    """Return what the metrics count. No sweep may have found any of it to be lacking: that is the last resort."""
+    tallies: Counter[tuple[int, str]] = Counter()
+    for one in Tally.objects.all():
+        if not one.cause and one.status in RAN:
+            raise Violation(f"I12: a sweep had to count {one.count} {one.status} of job {one.job_id} for the metrics")
+        tallies[one.job_id, "succeeded" if one.status == WITH_ERRORS else one.status] += one.count
+    return tallies
 
 
 def _journal_agrees(world: "World") -> None:
@@ -87,6 +109,8 @@ def _journal_agrees(world: "World") -> None:
         if entries[0].at < entries[0].slot - MOVED_ON and not world.watcher.clock_went_back:
             raise Violation(f"I4: run {pk} began at {entries[0].at}, before its slot {entries[0].slot}")
         row = world.watcher.runs.get(pk)
+        if row is not None and row.status == Status.PENDING:
+            raise Violation(f"I19: run {pk} began, and its row is still promised")
         if row is not None and row.token < token:
             raise Violation(f"I5: run {pk} began with token {token}, but its row has {row.token}")
 
@@ -95,18 +119,45 @@ def _everything_due_is_decided(world: "World", now: datetime) -> None:
     """An active job has no slot that is due and undecided, but for a backoff or the pause of its group (I3, I17)."""
     paused = read_pauses(now)
     for job in world.watcher.jobs.values():
+        if job.enabled and job.paused_until and job.paused_until <= now and not job.orphaned_at:
+            raise Violation(f"I17: {job.name} is still paused, though its pause was over at {job.paused_until}")
         if job.is_stopped or paused & {"", job.group}:
             continue
         if not job.is_planned:
             raise Violation(f"I17: nobody has planned {job.name}")
         if _is_overdue(job, now):
-            raise Violation(f"I3/I17: {job.name} is due since {job.next_start_at}, and nothing happens")
-        if world.watcher.timelines[job.pk].overdue(now) and job.next_start_at is None:
+            raise Violation(f"I3/I17: {job.name} is due since {job.wake_at}, and nothing happens")
+        if world.watcher.timelines[job.pk].overdue(now) and job.wake_at is None:
             raise Violation(f"I3: {job.name} has undecided slots and no start")
 
 
+def _nothing_waits_to_be_handed_over_again(world: "World", now: datetime) -> None:
+    """What nobody has taken in time is sent once more (I17), unless its job is stopped or has used up its rate."""
+    paused = read_pauses(now)
+    for run in world.watcher.runs.values():
+        if run.status != Status.PENDING or run.handed_at is None or run.due_at is None:
+            continue
+        job = world.watcher.jobs[run.job_id]
+        if job.is_stopped or paused & {"", job.group} or "rate_limit" in world.specs[job.name].options:
+            continue
+        if run.due_at <= now - HANDED_OVER_BY:
+            raise Violation(f"I17: run {run.pk} was to be handed over again at {run.due_at}, and nothing happens")
+
+
+def _plans_follow_definitions(world: "World", now: datetime) -> None:
+    """The next slot of a job is one of its schedule as it stands, whoever wrote that, and no later one (I9)."""
+    for job in world.watcher.jobs.values():
+        spec, timeline = world.specs[job.name], world.watcher.timelines[job.pk]
+        grid = spec.grid(job.anchor_at, world.zone) if spec.has_grid else None
+        if grid is None or job.is_stopped or world.watcher.clock_went_back:
+            continue
+        latest = grid.slot(grid.number_after(max([now, timeline.floor or now, *timeline.slots])))
+        if job.next_run_at is None or grid.number_of(job.next_run_at) is None or job.next_run_at > latest:
+            raise Violation(f"I9: {job.name} has {job.next_run_at} next, and {latest} is the next slot of {spec}")
+
+
 def _is_overdue(job: JobRow, now: datetime) -> bool:
-    return job.next_start_at is not None and job.next_start_at <= now
+    return job.wake_at is not None and job.wake_at <= now
 
 
 def _no_success_is_left_without_its_dependents(world: "World") -> None:

@@ -9,14 +9,15 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Grid:
-    """The slots of an interval from its anchor on, or of a time of day in UTC, where every day has 24 hours."""
+    """The slots of an interval from its anchor on, or of a time of day in a zone where every day has 24 hours."""
 
     first: datetime
     interval: timedelta
 
     @classmethod
-    def daily(cls, hour: int, minute: int) -> "Grid":
-        return cls(LONG_AGO.replace(hour=hour, minute=minute), DAY)
+    def daily(cls, hour: int, minute: int, ahead: timedelta) -> "Grid":
+        """Return the grid of a time of day on wall clocks that are so far ahead of UTC."""
+        return cls(LONG_AGO.replace(hour=hour, minute=minute) - ahead, DAY)
 
     def number_after(self, instant: datetime) -> int:
         """Return the number of the first slot after an instant."""

@@ -2,26 +2,34 @@
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scheduler.conf import conf
-from scheduler.engine import mark
-from scheduler.engine.adopt import unheard_claims
+from scheduler.engine import running
 from scheduler.engine.base import Claimed, Engine
-from scheduler.engine.claim import Claims, claim_due, claim_waiting
-from scheduler.engine.clockstep import clock_moved_back, was_set_back
+from scheduler.engine.claim import Claims, claim_due
+from scheduler.engine.claim_ahead import Reach
+from scheduler.engine.claim_promised import claim_waiting
 from scheduler.engine.finish import Finished, Outcome, Settled, finish_runs
-from scheduler.engine.limits import end_expired_pauses
-from scheduler.engine.presence import Process, join, leave, look, renew
+from scheduler.engine.instances import Process, join, leave, look, renew
+from scheduler.engine.mend.clock_change import clock_moved_back, was_set_back
+from scheduler.engine.mend.sweep import sweep
+from scheduler.engine.mend.unreadable_values import mend_spoiled
+from scheduler.engine.pauses import end_expired_pauses
 from scheduler.engine.release import release_runs
 from scheduler.engine.rescue import close_as_lost, left_behind, rescue
-from scheduler.engine.sync import sync
-from scheduler.executors.invoke import CLOCK_WAS_SET
-from scheduler.executors.thread import LONGEST_TURN
+from scheduler.engine.running import unheard_claims
+from scheduler.engine.sync.follow_code import sync
+from scheduler.engine.unable import forget_old
+from scheduler.executors.call import CLOCK_WAS_SET
+from scheduler.executors.queue import LONGEST_TURN
 from scheduler.models import RunLog, Status
-from scheduler.runtime.dbclock import StepWatch
+from scheduler.runtime.database_clock import StepWatch
+from tests.simulation.dedicated import taken_by
+from tests.simulation.elders import eyes_of
 from tests.simulation.journal import Entry
 
 if TYPE_CHECKING:
@@ -39,15 +47,22 @@ class Living:
     started_at: datetime
     stop_reason: str = ""
     timed_out: bool = False
+    saved: int = 0
+    """How often its handler has saved its state, or tried to."""
 
 
 class Node:
     """An engine with a pool, a recorder and a heartbeat. Vanishes with all of it in a crash."""
 
+    serves = True
+    """Whether it looks for what is due, and does not just carry out what it is sent."""
+
     def __init__(self, world: "World", number: int, host: str) -> None:
         self.world, self.name = world, f"node{number}"
         self.process = Process(host=host, boot_id="boot", pid=number, process_started=str(number))
         self.engine = Engine(registry=world.registry, name=self.name)
+        self.engine.handovers = frozenset({"elsewhere"} if world.elsewhere.is_there else ())
+        self.engine.takes = taken_by(self.name, world.seed) if world.dedicated else self.engine.takes
         self.workers = world.rng.choice((1, 2, 4))
         self.hoards = world.rng.choice((0, 1, 3))
         self.queue: list[tuple[float, Claimed]] = []
@@ -59,7 +74,11 @@ class Node:
         self.exists = True
         self.now = world.clock.now()
         """The instant that the step under way was told; older than the clock when the process froze in it."""
-        self._renewed = 0.0
+        self.unknown = ""
+        """What its release does not know of schedules."""
+        count = world.rng.choice((0, 0, 4, 20))
+        self.reach = Reach(count, seconds=count, asynchronous=count)
+        self._renewed, self._sweep_at = 0.0, float("-inf")
         self.beat_at = self.now
         """The last heartbeat that the database has of it."""
         self._steps = StepWatch(world.clock)
@@ -71,12 +90,15 @@ class Node:
         """Take the next step of a pass, or of the stop; return its name, empty at the end."""
         if self._work is None:
             self._work = self._pass()
-        name = next(self._work, "")
+        with eyes_of(self):
+            name = next(self._work, "")
         if not name:
             self._work = None
         return name
 
     def _pass(self) -> Iterator[str]:
+        from tests.simulation.elsewhere import hand_over
+
         if not self.joined:
             yield from self._join()
         self.now = self.world.clock.now()
@@ -100,14 +122,25 @@ class Node:
             end_expired_pauses(self.engine, self.now)
             yield "end_expired_pauses"
         for step, due in ((claim_waiting, seen.next_attempt_at), (claim_due, seen.next_job_at)):
-            if _is_due(due, self.now + self.world.ahead) and self.capacity():
-                self.hand_over(step(self.engine, self.now, ahead=self.world.ahead, limit=self.capacity()))
+            limit, held = self.capacity(), len(self.queue)
+            reach = replace(self.reach, held=held).of_one_pass(seen.instances, limit)
+            if _is_due(due, self.now + self.world.ahead) and limit + reach.count:
+                self.hand_over(step(self.engine, self.now, ahead=self.world.ahead, limit=limit, reach=reach))
                 yield step.__name__
+        yield from hand_over(self, seen.next_attempt_at, seen.next_job_at)
+        forget_old(self.engine, self.now)
         if seen.someone_died or left_behind(self.engine).exists():
             yield from self._rescue()
+        if self.world.clock.monotonic() >= self._sweep_at:
+            self._sweep_at = self.world.clock.monotonic() + conf.INSTANCE_TTL_SECONDS
+            self.now = self.world.clock.now()
+            mend_spoiled(self.engine, self.now)
+            sweep(self.engine, self.now)
+            yield "sweep"
 
     def _join(self) -> Iterator[str]:
         self.now, renewed = self.world.clock.now(), self.world.clock.monotonic()
+        mend_spoiled(self.engine, self.now, everywhere=True)
         join(self.engine, self.process, self.now, started_by="simulation")
         self.beat_at = self.now
         yield "join"
@@ -122,7 +155,8 @@ class Node:
 
     def _rescue(self) -> Iterator[str]:
         self.now = self.world.clock.now()
-        self._settled(rescue(self.engine, self.now, lambda process: self.world.is_gone(process, self)))
+        told = (partial(ask, asking=self) for ask in (self.world.is_gone, self.world.goes_on))
+        self._settled(rescue(self.engine, self.now, *told))
         yield "rescue"
 
     def may_claim(self) -> bool:
@@ -178,6 +212,8 @@ class Node:
         living = self.living.pop(pk)
         if living.timed_out:
             status, more = Status.TIMED_OUT, {}
+        if living.saved and status != Status.SUCCEEDED:
+            more["state"] = None
         self._note(status, living.claimed)
         self._put(living.claimed, living.started_at, status, **more)
 
@@ -185,6 +221,7 @@ class Node:
         now = self.world.clock.now()
         if started_at - now > CLOCK_WAS_SET:
             started_at = now
+        more.setdefault("state", claimed.job.state)
         outcome = Outcome(status=status, started_at=started_at, finished_at=max(now, started_at), **more)
         self.ends.append(Finished(claimed.run, outcome))
 
@@ -199,7 +236,8 @@ class Node:
         """Write the ends; when the answer to the COMMIT is lost, everything is kept and written again, in doubt."""
         self.now = self.world.clock.now()
         self.world.order = [end.run.pk for end in self.ends]
-        settled = finish_runs(self.engine, self.ends, in_doubt=self.in_doubt)
+        with eyes_of(self):
+            settled = finish_runs(self.engine, self.ends, in_doubt=self.in_doubt)
         if answer_lost:
             self.in_doubt = True
             self.world.unheard = True
@@ -235,17 +273,18 @@ class Node:
 
     def look_after(self) -> None:
         """See which of the living runs somebody wants to stop."""
-        for pk in mark.asked_to_stop(self.engine, list(self.living)) & self.living.keys():
+        for pk in running.asked_to_stop(self.engine, list(self.living)) & self.living.keys():
             self.living[pk].stop_reason = self.living[pk].stop_reason or "cancelled"
 
     def time_out(self, pk: int) -> None:
         self.living[pk].timed_out = True
-        mark.mark_timed_out(self.engine, self.living[pk].claimed.run, "over its time")
+        running.mark_timed_out(self.engine, self.living[pk].claimed.run, "over its time")
 
     def abandon(self, pk: int) -> None:
         """A stuck run is given up; its handler goes on all the same."""
         self.now = self.world.clock.now()
-        self._settled(close_as_lost(self.engine, [self.living[pk].claimed.run], self.now, "it was stuck"))
+        with eyes_of(self):
+            self._settled(close_as_lost(self.engine, [self.living[pk].claimed.run], self.now, "it was stuck"))
 
     # The end.
 

@@ -6,9 +6,9 @@ from functools import partial
 
 from scheduler.engine import control
 from scheduler.engine.base import Engine
-from scheduler.engine.prune import prune
-from scheduler.engine.retention import Retention
-from scheduler.exceptions import Refused
+from scheduler.engine.retention.keep import Retention
+from scheduler.engine.retention.prune import prune
+from scheduler.exceptions import InvalidSchedule, Refused
 from scheduler.models import EVERYTHING, Job, RunLog, Status
 from scheduler.models.job import JobQuerySet
 from scheduler.policy.codec import from_options
@@ -29,6 +29,8 @@ def add(world: World) -> str:
     if others and world.rng.random() < 0.17:
         parents = tuple(world.rng.sample(others, min(len(others), 2)))
         spec = Spec(spec.name, parents=parents, on=world.rng.choice(("success", "finish")), failing=spec.failing)
+    else:
+        world.elsewhere.choose(spec)
     world.specs[spec.name] = spec
     control.add_job(spec.name, TASK, spec.schedule(), group=spec.group, **spec.options)
     return f"add {spec}"
@@ -36,7 +38,7 @@ def add(world: World) -> str:
 
 def edit(world: World) -> str:
     """Change a schedule and save the job, or write it with `QuerySet.update`."""
-    if (job := _any_job(world, _made_by_people(world))) is None:
+    if (job := any_job(world, made_by_people(world))) is None:
         return ""
     new = _new_times(world, job.name)
     if world.rng.random() < 0.5:
@@ -50,7 +52,7 @@ def edit(world: World) -> str:
 
 def edit_by_api(world: World) -> str:
     """Change a schedule through the API, which resets a broken job, and wins over the code."""
-    if (job := _any_job(world)) is None:
+    if (job := any_job(world)) is None:
         return ""
     new = _new_times(world, job.name)
     control.update_job(job.name, schedule=RULES if new.users else new.schedule())
@@ -66,17 +68,17 @@ def _new_times(world: World, name: str) -> Spec:
 
 def edit_policy(world: World) -> str:
     """Give a job other policies."""
-    if (job := _any_job(world, _made_by_people(world))) is None:
+    if (job := any_job(world, made_by_people(world))) is None:
         return ""
     spec = world.specs[job.name]
-    spec.options = draw_options(world.rng)
+    spec.options = draw_options(world.rng) | world.elsewhere.kept(spec)
     spec.most_retries = max(spec.most_retries, spec.options.get("retries", 0))
     Job.objects.filter(pk=job.pk).update(policy=from_options(spec.options))
     return f"policy of {job.name}: {spec.options}"
 
 
 def pause(world: World) -> str:
-    if (job := _any_job(world)) is None:
+    if (job := any_job(world)) is None:
         return ""
     seconds = world.rng.choice((None, 5, 60, 400))
     control.pause_job(job.name, until=None if seconds is None else world.clock.now() + timedelta(seconds=seconds))
@@ -145,7 +147,7 @@ def cancel(world: World) -> str:
 
 def delete(world: World) -> str:
     """Delete a job that people made; the code's own would come back."""
-    return _to_some_job(world, "delete", control.remove_job, _made_by_people(world))
+    return _to_some_job(world, "delete", control.remove_job, made_by_people(world))
 
 
 def prune_ledger(world: World) -> str:
@@ -156,20 +158,24 @@ def prune_ledger(world: World) -> str:
 
 
 def _to_some_job(world: World, words: str, act: Callable[[str], object], among: JobQuerySet | None = None) -> str:
-    if (job := _any_job(world, among)) is None:
+    if (job := any_job(world, among)) is None:
         return ""
     try:
         act(job.name)
     except Refused as refused:
         return f"{words} {job.name}: refused, {refused.code}"
+    except InvalidSchedule:
+        if job.pk in world.watcher.garbled:
+            return f"{words} {job.name}: its schedule cannot be read"
+        raise
     return f"{words} {job.name}"
 
 
-def _made_by_people(world: World) -> JobQuerySet:
+def made_by_people(world: World) -> JobQuerySet:
     return Job.objects.filter(name__in=[name for name, spec in world.specs.items() if not spec.by_code])
 
 
-def _any_job(world: World, among: JobQuerySet | None = None) -> Job | None:
+def any_job(world: World, among: JobQuerySet | None = None) -> Job | None:
     jobs = list((Job.objects.all() if among is None else among).exclude(name=TASK).order_by("pk"))
     return world.rng.choice(jobs) if jobs else None
 

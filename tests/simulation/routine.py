@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-from scheduler.models import UNPLANNED, Job, Status
+from scheduler.models import Job, Status
 from tests.simulation.node import Living, Node
 from tests.simulation.rows import STOPPED
 from tests.simulation.world import World
@@ -102,8 +102,8 @@ def pass_time(world: World) -> Acted:
 
 
 def _how_long(world: World) -> float:
-    starts = Job.objects.filter(next_start_at__gt=UNPLANNED).order_by("next_start_at")
-    due = starts.values_list("next_start_at", flat=True).first()
+    starts = Job.objects.filter(stale=False, wake_at__isnull=False).order_by("wake_at")
+    due = starts.values_list("wake_at", flat=True).first()
     left = (due - world.clock.now()).total_seconds() if due else 0.0
     if 0 < left < 4000 and world.rng.random() < 0.5:
         return max(0.0, left - world.rng.choice((0.0, world.ahead.total_seconds(), 0.25)))

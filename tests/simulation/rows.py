@@ -1,19 +1,32 @@
 """Rows: what the watcher reads of jobs and runs, as plain values."""
 
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
 from django.db import connection
 
-from scheduler.models import COUNTED, UNPLANNED, Group, Instance, Status, Trigger
+from scheduler.models import Group, Instance, Job, Status, Trigger
 
 CADENCE = (Trigger.SCHEDULE, Trigger.CATCH_UP)
+REFUSAL = "NOT NULL constraint failed: scheduler_runlog.shard"
+"""What the database says when it refuses a claim whose slots it does not have."""
 STOPPED = "its process was stopped"
+
+
+NAMED = re.compile(r"(?:seed \S+: Violation: )?(I\d+(?:/I\d+)*): ")
+"""How the text of a violation begins: with the invariants that are broken."""
 
 
 class Violation(AssertionError):
     """A promise was broken."""
+
+    @property
+    def invariants(self) -> set[str]:
+        """The invariants that are broken; none where something raised an error, which proves nothing."""
+        named = NAMED.match(str(self))
+        return set(named[1].split("/")) if named else set()
 
 
 class JobRow(NamedTuple):
@@ -25,7 +38,10 @@ class JobRow(NamedTuple):
     enabled: bool
     anchor_at: datetime | None
     next_run_at: datetime | None
-    next_start_at: datetime | None
+    wake_at: datetime | None
+    stale: bool
+    replan_from: datetime | None
+    plan_basis: str
     token: int
     active_runs: int
     consecutive_failures: int
@@ -37,7 +53,12 @@ class JobRow(NamedTuple):
 
     @property
     def is_planned(self) -> bool:
-        return self.next_start_at != UNPLANNED
+        return not self.stale
+
+    @property
+    def planned_by(self) -> str:
+        """What the slots of its plan follow from: the hash of schedule and `enabled`."""
+        return self.plan_basis.partition(".")[0]
 
     @property
     def is_stopped(self) -> bool:
@@ -64,6 +85,9 @@ class RunRow(NamedTuple):
     totals: str | None
     reason: str
     actor: str
+    stop_requested_at: datetime | None
+    handed_at: datetime | None
+    checkpoint: str | None
 
     @property
     def is_living(self) -> bool:
@@ -90,7 +114,12 @@ class RunRow(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        return self.trigger in COUNTED
+        return Trigger(self.trigger).cause.counts
+
+    @property
+    def may_go_again(self) -> bool:
+        """Whether a further attempt may follow its failure or loss: of all but a backfill."""
+        return self.trigger != Trigger.BACKFILL
 
     @property
     def failed(self) -> bool:
@@ -138,3 +167,8 @@ def read_ends_of_pauses() -> dict[str, datetime | None]:
 
 def read_instances() -> set[str]:
     return {pk.hex for pk in Instance.objects.values_list("pk", flat=True)}
+
+
+def read_garbled() -> set[int]:
+    """Return the jobs whose schedule is of no kind that there is."""
+    return set(Job.objects.filter(schedule__contains="moon").values_list("pk", flat=True))

@@ -1,27 +1,50 @@
 """Rules: what every single step must respect. The invariants are those of the design."""
 
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from scheduler.conf import conf
 from scheduler.models import Status, Trigger
-from tests.simulation.dependents import dependents_follow_their_parents, dependents_wait_out_their_backoff
+from tests.simulation.checkpoints import only_the_living_save, what_was_saved_is_kept
+from tests.simulation.dedicated import what_is_claimed_is_taken
+from tests.simulation.dependents import (
+    dependents_follow_their_parents,
+    dependents_wait_out_their_backoff,
+    follows_a_parent,
+)
 from tests.simulation.draw import GROUPS
+from tests.simulation.elders import nothing_is_set_aside
 from tests.simulation.grid import Grid
-from tests.simulation.rows import STOPPED, JobRow, RunRow, Violation, read_instances, read_pauses
+from tests.simulation.presence import (
+    a_stop_gives_back_what_did_not_start,
+    only_the_dead_are_rescued,
+    rescue_leaves_nothing,
+)
+from tests.simulation.rows import STOPPED, JobRow, RunRow, Violation, read_garbled, read_pauses
 from tests.simulation.slots import Timeline
 from tests.simulation.users import no_activity_is_lost
 
 if TYPE_CHECKING:
     from tests.simulation.watcher import Change, Event, Watcher
 
+WAITING = Trigger.which("waits")
 RATES = {"2/min": (2, timedelta(minutes=1)), "5/10min": (5, timedelta(minutes=10))}
 MOVES = {
     Status.PENDING: {Status.PENDING, Status.RUNNING, Status.CANCELLED},
     Status.RUNNING: set(Status),
     Status.TIMED_OUT: {Status.TIMED_OUT},
 }
+
+
+def sweeps_mend(watcher: "Watcher", change: "Change") -> None:
+    """What others have changed past the scheduler is allowed for until the next sweep, and judged from then on.
+
+    So is what cannot be read, until somebody has written what can.
+    """
+    watcher.garbled &= read_garbled() if watcher.garbled else set()
+    if change.event.name == "sweep":
+        watcher.bent.clear()
+        watcher.stale = set(watcher.garbled)
 
 
 def runs_move_forward(watcher: "Watcher", change: "Change") -> None:
@@ -44,9 +67,10 @@ def tokens_grow(watcher: "Watcher", change: "Change") -> None:
 
 
 def places_are_counted(watcher: "Watcher", change: "Change") -> None:
-    """The living runs of a job are counted on it (I12)."""
+    """The living runs of a job are counted on it (I12); where the count was bent, from the next sweep on."""
     living = Counter(watcher.runs[pk].job_id for pk in watcher.open if watcher.runs[pk].is_living)
-    for pk, job in change.jobs.items():
+    for pk in change.jobs.keys() - watcher.bent:
+        job = change.jobs[pk]
         if job.active_runs != living[pk]:
             raise Violation(f"I12: job {job.name} has {living[pk]} living runs and says {job.active_runs}")
 
@@ -64,6 +88,26 @@ def limits_hold(watcher: "Watcher", change: "Change") -> None:
             raise Violation(f"I15: group {job.group} has {in_group} living runs")
 
 
+def postponed_attempts_hold_their_places(watcher: "Watcher", change: "Change") -> None:
+    """What begins finds a place beside the attempts of its job that put themselves off, unless it is one (I2).
+
+    Where the newest slot replaces what goes on, such an attempt is cancelled.
+    """
+    for run in change.begun:
+        if run.trigger in WAITING or _follows_a_postponement(watcher, run):
+            continue
+        waiting = [watcher.runs[pk] for pk in watcher.open]
+        waiting = [one for one in waiting if one.job_id == run.job_id and one.status == Status.PENDING]
+        held = sum(_follows_a_postponement(watcher, one) for one in waiting)
+        if held and held + 1 > watcher.spec(change.jobs[run.job_id]).most_at_once:
+            raise Violation(f"I2: run {run.pk} began beside {held} postponed attempts of its job")
+
+
+def _follows_a_postponement(watcher: "Watcher", run: RunRow) -> bool:
+    before = (one for one in _attempts(watcher, run) if one.attempt == run.attempt - 1)
+    return run.trigger not in WAITING and any(one.status == Status.POSTPONED for one in before)
+
+
 def nothing_starts_early(watcher: "Watcher", change: "Change") -> None:
     """A run is claimed for its slot, by the instance that shall run it, at most a little ahead (I4, I11)."""
     node = change.event.node
@@ -72,8 +116,9 @@ def nothing_starts_early(watcher: "Watcher", change: "Change") -> None:
         if run.started_at is None or (run.counts and run.started_at < run.scheduled_for and not went_back):
             raise Violation(f"I4: run {run.pk} of slot {run.scheduled_for} starts at {run.started_at}")
         before = next(before for before, after in change.runs if after.pk == run.pk)
-        if before and before.due_at and run.started_at < before.due_at:
-            raise Violation(f"I11: run {run.pk}, promised for {before.due_at}, starts at {run.started_at}")
+        promised = before.due_at if before and not before.handed_at else None  # else it is when it is handed over again
+        if promised and run.started_at < promised:
+            raise Violation(f"I11: run {run.pk}, promised for {promised}, starts at {run.started_at}")
         if node is None or run.started_at > change.event.now + watcher.world.ahead:
             raise Violation(f"I4: run {run.pk} was claimed too far ahead")
 
@@ -103,24 +148,29 @@ def pauses_end_in_time(watcher: "Watcher", change: "Change") -> None:
     """The end of a pause is looked at in time; what waits for a slot before it is planned from then on (I3).
 
     Other policies keep the slot that was next, or the end of the pause: the job is planned from that on. Of slots that
-    are given back meanwhile, from the oldest.
+    are given back meanwhile, from the oldest; where the slot cannot be read, from the start. A job that waits for
+    others goes on with the end of a parent, which may be older: it starts right after the pause.
     """
     for pk, job in change.jobs.items():
         before, ended_at = change.jobs_before.get(pk), change.ended_at(job)
-        if job.paused_until and job.enabled and job.is_planned and job.next_start_at != job.paused_until:
-            raise Violation(f"I3: {job.name} is paused until {job.paused_until}, and looked at {job.next_start_at}")
-        if before and ended_at and before.next_run_at and before.next_run_at < ended_at and job.is_planned:
+        if pk in watcher.stale:
+            continue
+        if job.paused_until and job.enabled and job.is_planned and job.wake_at != job.paused_until:
+            raise Violation(f"I3: {job.name} is paused until {job.paused_until}, and looked at {job.wake_at}")
+        is_older = before and ended_at and job.next_run_at and job.next_run_at < ended_at and job.is_planned
+        if is_older and not follows_a_parent(watcher, change, job):
             raise Violation(f"I3: {job.name} goes on with {job.next_run_at} after a pause until {ended_at}")
-        kept = {before.next_run_at, before.paused_until} if before else set()
+        kept = {before.next_run_at, before.replan_from, before.paused_until} if before else set()
         kept |= {run.first for run in change.gone if run.job_id == pk}
-        if not job.is_planned and job.next_run_at not in {ended_at, *kept, None}:
-            raise Violation(f"I3: {job.name} will be planned from {job.next_run_at}: no end of a pause, no slot of its")
+        kept |= {before.wake_at} if before and job.name in watcher.spoiled else set()
+        if not job.is_planned and job.replan_from not in {ended_at, *kept, None}:
+            raise Violation(f"I3: {job.name} will be planned from {job.replan_from}: no end of a pause, no slot of its")
 
 
 def attempts_are_bounded(watcher: "Watcher", change: "Change") -> None:
     """A slot has at most three attempts that are lost, and no more that fail than it may be retried (I11)."""
     for run in change.begun:
-        if not run.counts or run.attempt == 1:
+        if not run.may_go_again or run.attempt == 1:
             continue
         spent = [one for one in _attempts(watcher, run) if _is_spent(one)]
         spec = watcher.spec(change.jobs[run.job_id])
@@ -136,9 +186,24 @@ def _attempts(watcher: "Watcher", run: RunRow) -> list[RunRow]:
 
 
 def _is_spent(run: RunRow) -> bool:
-    if run.is_open or not run.counts or run.status in (Status.POSTPONED, Status.SKIPPED, Status.CANCELLED):
+    if run.is_open or not run.may_go_again or run.status in (Status.POSTPONED, Status.SKIPPED, Status.CANCELLED):
         return False
     return run.status != Status.LOST or run.reason != STOPPED
+
+
+def lost_attempts_go_again(watcher: "Watcher", change: "Change") -> None:
+    """A slot or a run by hand whose process died gets its next attempt with the end of the lost one (I3, I11)."""
+    for run in change.ended:
+        if run.status != Status.LOST or not run.may_go_again or run.stop_requested_at:
+            continue
+        job, before = change.jobs[run.job_id], change.jobs_before[run.job_id]
+        is_stopped = run.trigger != Trigger.MANUAL and (before.broken_at or job.broken_at or not job.enabled)
+        is_wanted = watcher.spec(job).options.get("on_lost", "retry") == "retry"
+        was_the_last = run.reason != STOPPED and run.failed_attempts + 1 >= 3
+        if is_stopped or was_the_last or not is_wanted:
+            continue
+        if all(one.attempt <= run.attempt for one in _attempts(watcher, run)):
+            raise Violation(f"I3/I11: {run.trigger} run {run.pk} of {job.name} was lost, and nothing follows")
 
 
 def rates_hold(watcher: "Watcher", change: "Change") -> None:
@@ -152,7 +217,7 @@ def rates_hold(watcher: "Watcher", change: "Change") -> None:
         others = (one for one in watcher.runs.values() if one.job_id == run.job_id and one.pk != run.pk)
         started = [one for one in others if one.status != Status.SKIPPED and one.started_at and one.started_at > since]
         if len(started) >= most:
-            raise Violation(f"run {run.pk} exceeds the rate limit {rate}")
+            raise Violation(f"I15: run {run.pk} exceeds the rate limit {rate}")
 
 
 def slots_are_decided_in_order(watcher: "Watcher", change: "Change") -> None:
@@ -161,7 +226,8 @@ def slots_are_decided_in_order(watcher: "Watcher", change: "Change") -> None:
         watcher.timelines[run.job_id].give_back(run)
     for pk, job in change.jobs.items():
         before, timeline = change.jobs_before.get(pk), watcher.timelines[pk]
-        if _is_planned_afresh(change.event, before, job):
+        timeline.define(job)
+        if _is_planned_afresh(change, before, job):
             _plan(watcher, change, timeline, job)
         if before and before.broken_at and timeline.start is None:
             timeline.grid = _grid(watcher, job)
@@ -173,29 +239,49 @@ def slots_are_decided_in_order(watcher: "Watcher", change: "Change") -> None:
                 _check_catch_up(watcher, change.event, timeline, job, run)
         if job.is_stopped or not job.is_planned:
             timeline.unplan()
+        timeline.loose |= pk in watcher.stale
         _allow_for_runs_by_hand(watcher, timeline, pk)
         timeline.check_plan(job)
 
 
-def _is_planned_afresh(event: "Event", before: JobRow | None, job: JobRow) -> bool:
+def _is_planned_afresh(change: "Change", before: JobRow | None, job: JobRow) -> bool:
     if not job.is_planned or job.is_stopped:
         return False
     if before is None or not before.is_planned or before.is_stopped:
         return True
-    return event.name == "clock_moved_back" and before.next_run_at != job.next_run_at
+    if change.event.node is None:  # what people do is planned in the same transaction: other slots, the end of a pause
+        ended_at = change.ended_at(job)
+        waited = before.next_run_at is not None and ended_at is not None and before.next_run_at < ended_at
+        return waited or before.planned_by != job.planned_by
+    return change.event.name == "clock_moved_back" and before.next_run_at != job.next_run_at
 
 
 def _plan(watcher: "Watcher", change: "Change", timeline: Timeline, job: JobRow) -> None:
     event, before = change.event, change.jobs_before.get(job.pk)
-    since = change.ended_at(job) if before is None or before.is_planned else before.next_run_at
+    since = _planned_since(change, before, job)
+    timeline.move(watcher.world.zone if watcher.spec(job).daily else "")
     timeline.plan(_grid(watcher, job), event.now, since=since, clock_went_back=watcher.clock_went_back)
     if event.name == "clock_moved_back" and watcher.spec(job).anchor:
         timeline.loose = True  # it goes on within one interval, although its grid may begin later
 
 
+def _planned_since(change: "Change", before: JobRow | None, job: JobRow) -> datetime | None:
+    """Return the instant from which a job is planned that has a plan now; None means from now on."""
+    ended_at = change.ended_at(job)
+    is_edit = change.event.node is None and not change.event.name.startswith("resume")
+    if before and is_edit and before.planned_by != job.planned_by:
+        return None  # people gave it other slots: none of them is in the past, whatever pause is over
+    if before is None or before.is_planned:
+        return ended_at
+    if change.event.node is None and ended_at:  # people end a pause, and the job is planned in that transaction
+        own = before.paused_at and not job.paused_at
+        return ended_at if own or (before.replan_from and before.replan_from < ended_at) else before.replan_from
+    return before.replan_from
+
+
 def _grid(watcher: "Watcher", job: JobRow) -> Grid | None:
     spec = watcher.spec(job)
-    return spec.grid(job.anchor_at) if spec.has_grid else None
+    return spec.grid(job.anchor_at, watcher.world.zone) if spec.has_grid else None
 
 
 def _allow_for_runs_by_hand(watcher: "Watcher", timeline: Timeline, job: int) -> None:
@@ -266,55 +352,18 @@ def _judge(watcher: "Watcher", job: JobRow, *, failed: bool) -> bool:
     return trips
 
 
-def rescue_leaves_nothing(watcher: "Watcher", change: "Change") -> None:
-    """After a rescue no run is left to an instance that is gone (I7)."""
-    if change.event.name == "rescue":
-        living = [watcher.runs[pk] for pk in watcher.open if watcher.runs[pk].is_living]
-        left = [run.pk for run in living if run.instance_id not in read_instances()]
-        if left:
-            raise Violation(f"I7: runs {left} belong to nobody after a rescue")
-
-
-def only_the_dead_are_rescued(watcher: "Watcher", change: "Change") -> None:
-    """A rescue closes no run of a process that is there and has renewed its heartbeat within the ttl (I7)."""
-    if change.event.name != "rescue" or watcher.clock_went_back:
-        return
-    alive = {
-        node.engine.instance_id.hex
-        for node in watcher.world.nodes
-        if node.exists and (change.event.now - node.beat_at).total_seconds() < conf.INSTANCE_TTL_SECONDS
-    }
-    for run in change.ended:
-        if run.instance_id in alive:
-            raise Violation(f"I7: run {run.pk} was closed as {run.status}, and its process is alive")
-
-
-def a_stop_gives_back_what_did_not_start(watcher: "Watcher", change: "Change") -> None:
-    """A process that stops loses no run but those that it had begun; one whose claim is in doubt may not know them."""
-    node = change.event.node
-    if change.event.name != "close_as_lost" or node is None or node.claim_in_doubt:
-        return
-    for run in change.ended:
-        if not watcher.world.journal.statuses(run.pk, run.token):
-            raise Violation(f"I18: run {run.pk} was lost by a stop although it had not begun")
-
-
-def nothing_is_set_aside(watcher: "Watcher", change: "Change") -> None:
-    """No job becomes unreadable or orphaned here."""
-    for job in change.jobs.values():
-        if job.problem or job.orphaned_at:
-            raise Violation(f"{job.name} was set aside: {job.problem}")
-
-
 RULES = (
+    sweeps_mend,
     runs_move_forward,
     tokens_grow,
     places_are_counted,
     limits_hold,
+    postponed_attempts_hold_their_places,
     nothing_starts_early,
     nothing_starts_after_a_stop,
     pauses_end_in_time,
     attempts_are_bounded,
+    lost_attempts_go_again,
     rates_hold,
     anchors_stay,
     slots_are_decided_in_order,
@@ -326,4 +375,7 @@ RULES = (
     a_stop_gives_back_what_did_not_start,
     nothing_is_set_aside,
     no_activity_is_lost,
+    only_the_living_save,
+    what_was_saved_is_kept,
+    what_is_claimed_is_taken,
 )

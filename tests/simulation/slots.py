@@ -1,10 +1,11 @@
 """Slots: the timeline of one job by the independent model, and which slots of it the ledger has decided."""
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
-from tests.simulation.grid import Grid
+from tests.simulation.grid import LONG_AGO, Grid
 from tests.simulation.rows import JobRow, RunRow, Violation
+from tests.simulation.zones import ZONES
 
 MOMENT = timedelta(microseconds=1)
 
@@ -22,13 +23,37 @@ class Timeline:
     loose: bool = False
     """The clock was set back behind what is decided: slots of the new plan may have been decided before."""
 
+    definition: str = ""
+    """What the plan is made from, as the scheduler notes it."""
+    zone: str = ""
+    """The zone in which it is planned; empty where that does not matter."""
+    floor: datetime | None = None
+    """Up to where its slots have had their run in another zone."""
+    days: set[date] = field(default_factory=set)
+    """The days, by its wall clock, of which a slot is decided by this definition."""
+
+    def define(self, job: JobRow) -> None:
+        """Another definition has other slots: of those no day is decided."""
+        if job.planned_by != self.definition:
+            self.definition, self.floor, self.zone = job.planned_by, None, ""
+            self.days.clear()
+
+    def move(self, zone: str) -> None:
+        """The job is planned in a zone: the days that had their slot in the one before keep it."""
+        before, self.zone = self.zone, zone
+        if not before or not zone or before == zone:
+            return
+        newest = max(self.slots, default=None)
+        decided = max(filter(None, (self.floor, newest)), default=None)
+        self.floor = decided and decided + ZONES[before] - ZONES[zone]
+
     def plan(self, grid: Grid | None, now: datetime, *, since: datetime | None, clock_went_back: bool) -> None:
         """The job is planned afresh: its first slot is the first one to come that nothing has decided yet.
 
         After a pause it is the first one from its end on, `since`, that instant included.
         """
-        after = now if since is None else min(since, now) - MOMENT
-        decided = max(self.slots, default=after)
+        after = now if since is None else max(LONG_AGO, min(since, now)) - MOMENT
+        decided = max([after, *self.slots, *filter(None, [self.floor])])
         self.grid, self.ranges = grid, {}
         self.loose = clock_went_back and decided > after
         self.start = None if grid is None else grid.number_after(max(after, decided))
@@ -55,6 +80,7 @@ class Timeline:
         self.slots[row.scheduled_for] = row.pk
         if self.grid is None or self.loose:
             return
+        self._check_day(row)
         first, last = self.grid.number_of(row.first), self.grid.number_of(row.scheduled_for)
         if first is None or last is None:
             raise Violation(f"I3: row {row.pk} is for {row.first} … {row.scheduled_for}, which are no slots")
@@ -63,6 +89,14 @@ class Timeline:
         if self.start is None and probing:
             self.start, self.ranges = first, {}
         self._add(row.pk, first, last)
+
+    def _check_day(self, row: RunRow) -> None:
+        if not self.zone:
+            return
+        day = (row.scheduled_for + ZONES[self.zone]).date()
+        if day in self.days:
+            raise Violation(f"I1: row {row.pk} of {row.scheduled_for} is the second one of {day}")
+        self.days.add(day)
 
     def _add(self, pk: int, first: int, last: int) -> None:
         if self.start is None:
@@ -77,6 +111,8 @@ class Timeline:
     def give_back(self, row: RunRow) -> None:
         """A claim was undone."""
         self.slots.pop(row.scheduled_for, None)
+        if self.zone:
+            self.days.discard((row.scheduled_for + ZONES[self.zone]).date())
         if self.ranges.pop(row.pk, None) is None:
             self.loose = True  # it comes from an earlier plan, and is due again in this one
 

@@ -7,6 +7,7 @@ from typing import Any
 from scheduler.conf import conf
 from scheduler.schedules import AfterJobs, DailyAt, Every, Manual, Schedule
 from tests.simulation.grid import Grid
+from tests.simulation.zones import ZONES
 
 VISITORS = "visitors"
 """The job whose runs follow what users do."""
@@ -41,10 +42,10 @@ class Spec:
     def has_grid(self) -> bool:
         return bool(self.daily or self.interval) and not self.from_completion
 
-    def grid(self, anchor: datetime | None) -> Grid | None:
+    def grid(self, anchor: datetime | None, zone: str) -> Grid | None:
         """Return the model of the schedule; `anchor` is the job's own, used where the schedule names none."""
         if self.daily:
-            return Grid.daily(*self.daily)
+            return Grid.daily(*self.daily, ahead=ZONES[zone])
         first = self.anchor or anchor
         return None if first is None or self.interval is None else Grid(first, self.interval)
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.engine.clockstep import clock_moved_back, was_set_back
-from scheduler.engine.control import backfill, run_now
+from scheduler.engine.control import backfill, pause_job, run_now, update_job
+from scheduler.engine.mend.clock_change import clock_moved_back, was_set_back
 from scheduler.engine.release import release_runs
 from scheduler.engine.rescue import close_as_lost
 from scheduler.models import Instance, Job, RunLog, Status, Trigger
@@ -140,3 +140,14 @@ def test_a_run_can_end_although_the_slots_that_passed_meanwhile_are_decided_I3()
     assert ledger(job) == [(at(60), 1, Status.SUCCEEDED), (at(180), 1, Status.SUCCEEDED)]
     job.refresh_from_db()
     assert (job.skips, job.active_runs, job.next_run_at) == (0, 0, at(240))
+
+
+def test_other_slots_after_a_pause_whose_end_nobody_saw_begin_now_I3(people_at):
+    """The model had them begin with the end of the pause; an edit plans from now on, and nothing in the past."""
+    make_job()
+    people_at(at(10))
+    pause_job("job", until=at(60))
+    people_at(at(125))
+    update_job("job", schedule=Every(30))
+    job = Job.objects.get()
+    assert (job.paused_at, job.next_run_at) == (None, at(150))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 from scheduler import OnActivity, schedule_user_task
-from scheduler.activity.stores import chosen_store
-from scheduler.engine import activity
+from scheduler.activity import service as activity
+from scheduler.activity.store.chosen import chosen_store
 from scheduler.models import Activity, EntryState, Job, RunLog, Status, Trigger
 from scheduler.registry import register
 from tests.simulation.rows import Violation, read_pauses
@@ -57,7 +57,7 @@ def define(world: "World") -> None:
     """Have the code register the task for users."""
     if world.users.are_there:
         world.specs[VISITORS] = Spec(VISITORS, by_code=True, users=True)
-        register(VISITORS, schedule=RULES)(lambda user_id, device_id, agent_id: None)
+        register(VISITORS, schedule=RULES)(lambda user_id="", device_id="", agent_id="": None)
 
 
 def tell(world: "World") -> str:

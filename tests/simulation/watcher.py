@@ -82,6 +82,16 @@ class Watcher:
         self.notices_owed: Counter[int] = Counter()
         """Of jobs whose break was written, and nobody has heard so."""
         self.broken: set[int] = set()
+        self.bent: set[int] = set()
+        """Jobs whose count of living runs was bent, until the next sweep."""
+        self.stale: set[int] = set()
+        """Jobs whose definition was changed past their plan, until the next sweep."""
+        self.declared_dead: set[str] = set()
+        """Instances that some process has declared dead: what they claim before they know it is anyone's to close."""
+        self.spoiled: set[str] = set()
+        """Jobs of which something could not be read at some time."""
+        self.garbled: set[int] = set()
+        """Jobs whose schedule nobody can read just now."""
         self.newest = 0
         self._changes = -1
 
@@ -93,7 +103,7 @@ class Watcher:
         from tests.simulation.rules import RULES
 
         changes = count_changes()
-        if changes == self._changes and event.name != "rescue":
+        if changes == self._changes and event.name not in ("rescue", "sweep"):
             return
         self._changes = changes
         change = self._change(event)
@@ -112,6 +122,11 @@ class Watcher:
         self._forget_deleted(before.keys() - self.jobs.keys())
         gone = [run for run in gone if run.job_id in self.jobs]
         return Change(event, before, self.jobs, changed, gone, pauses_before, self.pauses)
+
+    def forget(self, run: int) -> None:
+        """Have no row expected of a run that others delete; the slot that it decided stays decided."""
+        self.runs.pop(run, None)
+        self.open.discard(run)
 
     def _forget_deleted(self, jobs: Any) -> None:
         for pk in jobs:

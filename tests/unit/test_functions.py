@@ -15,6 +15,9 @@ class Shop:
     def report(self): ...
 
 
+def called(function): ...
+
+
 class Options:
     """A value that is equal to itself only."""
 
@@ -75,14 +78,15 @@ def itself():
     return named
 
 
+SHOP = Shop()
 DIFFERENT = {
     "partials": (partial(report, "berlin"), partial(report, "paris")),
     "keywords of partials": (partial(report, city="berlin"), partial(report, city="paris")),
     "partials of partials": (partial(partial(report, "berlin")), partial(partial(report, "paris"))),
-    "partials of functions": (partial(map, report), partial(map, other)),
+    "partials of functions": (partial(called, report), partial(called, other)),
     "a partial and what it is of": (report, partial(report, "paris")),
     "bound methods": (Shop().report, Shop().report),
-    "a method and its function": (Shop().report, Shop.report),
+    "a method and its function": (Shop().report, partial(Shop.report, SHOP)),
     "default arguments": (of_default("berlin"), of_default("paris")),
     "keyword-only defaults": (of_keyword_default("berlin"), of_keyword_default("paris")),
     "closures": (of_closure("berlin"), of_closure("paris")),
@@ -92,9 +96,8 @@ DIFFERENT = {
     "closures of themselves": (itself(), itself()),
     "closures of what is still to come": (later(), later()),
     "other functions": (report, other),
-    "callable objects": (partial, Shop),
+    "callable objects": (Options, Shop),
 }
-SHOP = Shop()
 SAME = {
     "the same function": lambda: report,
     "a partial": lambda: partial(report, "berlin", options={"days": [1, 2]}),

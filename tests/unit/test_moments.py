@@ -1,10 +1,11 @@
 """Instants as people write them, in a project whose clock is Berlin's."""
 
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from scheduler.engine.moments import FIRST, LAST, SAID, heard, lasted, local, parse_moment, said, shifted
+from scheduler.engine.views.datetimes import FIRST, LAST, SAID, heard, lasted, local, parse_moment, said, shifted
 from scheduler.exceptions import InvalidOption
 
 NOW = datetime(2026, 3, 2, 11, 30, tzinfo=UTC)
@@ -115,3 +116,10 @@ def test_a_time_that_somebody_wrote_and_no_instant_has_is_heard_as_the_end(setti
 def test_a_time_of_another_zone_is_not_taken_for_one_of_ours():
     assert heard("2026-03-02 12:30", "EST") is None
     assert heard("2026-03-02 12:30", "UTC") == datetime(2026, 3, 2, 12, 30, tzinfo=UTC)
+
+
+def test_a_time_of_the_zone_of_a_job_is_heard_unless_its_name_fits_two_instants(settings):
+    settings.TIME_ZONE = "America/Chicago"
+    assert heard("2026-03-02 12:30", "CET", ZoneInfo("Europe/Berlin")) == NOW
+    assert heard("2026-03-02 05:30", "CST", ZoneInfo("Europe/Berlin")) == NOW
+    assert heard("2026-03-02 05:30", "CST", ZoneInfo("Asia/Shanghai")) is None

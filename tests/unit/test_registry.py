@@ -3,21 +3,21 @@
 import os
 import subprocess
 import sys
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from functools import partial, wraps
 
 import pytest
 
-from scheduler.arguments import NAME_LENGTH
+from scheduler.arguments import NAME_LENGTH, did_you_mean
 from scheduler.exceptions import ConfigurationError, DuplicateTask, InvalidOption, InvalidSchedule, UnknownTask
-from scheduler.registry import Registry, Task, did_you_mean, register
+from scheduler.registry import Registry, Task, register
 from scheduler.schedules import Cron, DailyAt, Every, Manual
 
 HERE = __file__
 
 
-def work():
+def work(**kwargs):
     """Does the work.
 
     And more.
@@ -114,7 +114,7 @@ def test_two_apps_may_each_have_a_function_of_one_name_Q1(tasks):
     assert tasks.names() == ["one.tasks.my_job", "two.tasks.my_job"]
 
 
-@pytest.mark.parametrize("name", ["a" * NAME_LENGTH, "ü 任务", "a/b?c=%2F", "<img src=x onerror=alert(1)>"])
+@pytest.mark.parametrize("name", ["a" * NAME_LENGTH, "ü 任务", "a?b=%2F#c", "<img src=x onerror=alert(1)>"])
 def test_long_and_odd_names_are_accepted_Q1(name, tasks):
     register(name, into=tasks)(work)
     assert tasks.names() == [name]
@@ -130,6 +130,8 @@ def test_long_and_odd_names_are_accepted_Q1(name, tasks):
         ("a\n", "blank ends"),
         ("a\x00b", "unprintable"),
         ("a\nb", "unprintable"),
+        ("a/b", "would break addresses"),
+        ("..", "would break addresses"),
         (5, "non-empty string"),
     ],
 )
@@ -256,6 +258,11 @@ def test_register_without_brackets_says_how_to_write_it(missing_brackets):
         missing_brackets()
 
 
+def test_a_bare_register_hears_that_brackets_are_missing_and_the_name_may_be_left_out():
+    with pytest.raises(InvalidOption, match=r'has no brackets: write @register\(\) or @register\("name"\)'):
+        register(work)
+
+
 def test_an_unknown_task_gets_near_names(tasks):
     register("digest", into=tasks)(work)
     with pytest.raises(UnknownTask, match="Did you mean 'digest'"):
@@ -292,3 +299,48 @@ def test_tasks_are_frozen_values():
     task = Task(name="a", function=work)
     with pytest.raises(AttributeError):
         task.name = "b"
+
+
+def test_a_schedule_may_follow_the_name(tasks):
+    register("work", Every(60), into=tasks)(work)
+    assert tasks.get("work").schedule == Every(60)
+
+
+@pytest.mark.parametrize("first", [Every(60), timedelta(hours=1), {"type": "manual"}])
+def test_a_schedule_in_the_place_of_the_name_is_told_what_to_write(first, tasks):
+    with pytest.raises(InvalidOption, match=r'has its schedule first: write @register\("name", ') as caught:
+        register(first, into=tasks)
+    assert f"{HERE}:" in str(caught.value)
+
+
+def test_a_gate_that_fails_with_an_error_that_cannot_be_shown_is_closed():
+    class Unsayable(Exception):
+        def __str__(self):
+            raise ValueError("no")
+
+    def gate():
+        raise Unsayable
+
+    assert Task(name="gated", function=print, gate=gate).closed_gate() == (
+        "it failed with Unsayable: its text cannot be shown (ValueError)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("schedul", "schedule"),
+        ("kwarg", "kwargs"),
+        ("takes_contxt", "takes_context"),
+        ("gates", "gate"),
+        ("retrys", "retries"),
+    ],
+)
+def test_of_a_misspelt_option_every_parameter_may_have_been_meant(given, meant, tasks):
+    with pytest.raises(InvalidOption, match=rf"Unknown option '{given}'. Did you mean .*'{meant}'"):
+        register("work", into=tasks, **{given: 1})(work)
+
+
+def test_of_an_option_that_is_near_to_none_all_are_listed(tasks):
+    with pytest.raises(InvalidOption, match=r"Known options: .*backoff, .*schedule, .*timeout"):
+        register("work", into=tasks, zzz=1)(work)

@@ -6,5 +6,6 @@ from scheduler.admin.svg.histogram import histogram
 from scheduler.admin.svg.lanes import Band, Lane, lanes
 from scheduler.admin.svg.load import load_map
 from scheduler.admin.svg.sparkline import sparkline
+from scheduler.admin.svg.trend import trend
 
-__all__ = ["Band", "Lane", "calendar_map", "duration_bars", "histogram", "lanes", "load_map", "sparkline"]
+__all__ = ["Band", "Lane", "calendar_map", "duration_bars", "histogram", "lanes", "load_map", "sparkline", "trend"]

@@ -1,21 +1,21 @@
 """The durations of a job's last runs as bars, the oldest first."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, timedelta
 
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from scheduler.admin.instants import duration, runs_words
-from scheduler.admin.look import RUN_TONES
-from scheduler.admin.svg.canvas import line, picture, rect, text
-from scheduler.models import RunLog, Status
+from scheduler.admin.badges import run_tone, run_word
+from scheduler.admin.svg.canvas import line, link, picture, rect, text
+from scheduler.admin.times import duration, runs_words
+from scheduler.models import RunLog
 
 WIDTH, HEIGHT, BOTTOM = 600, 120, 104
 
 
-def duration_bars(newest_first: Sequence[RunLog], slots: int = 60) -> SafeString:
-    """Return a bar for each run that ended, with slot, status and duration as its title."""
+def duration_bars(newest_first: Sequence[RunLog], address: Callable[[RunLog], str], slots: int = 60) -> SafeString:
+    """Return a bar for each run that ended, a link to it, with slot, status and duration as its title."""
     timed = [run for run in newest_first if run.duration is not None][:slots][::-1]
     longest = max((run.duration for run in timed), default=timedelta(0))
     label = _("Durations of the last {runs}, the longest {longest}").format(
@@ -26,23 +26,15 @@ def duration_bars(newest_first: Sequence[RunLog], slots: int = 60) -> SafeString
     shapes = [line(0, BOTTOM, WIDTH, BOTTOM), line(0, 12, WIDTH, 12)]
     for place, run in enumerate(timed, slots - len(timed)):
         height = max(1.5, run.duration.total_seconds() * scale)
-        shapes.append(
-            rect(
-                place * step + 1,
-                BOTTOM - height,
-                step - 2,
-                height,
-                f"sched-{RUN_TONES[run.status]}",
-                _title(run),
-                run.scheduled_for,
-            )
-        )
+        css, x = f"sched-{run_tone(run)}", place * step + 1
+        bar = rect(x, BOTTOM - height, step - 2, height, css, _title(run), run.scheduled_for)
+        shapes.append(link(address(run), [bar]))
     shapes.append(text(0, 9, duration(longest)))
     shapes.append(text(0, HEIGHT - 3, _("older")))
     shapes.append(text(WIDTH, HEIGHT - 3, _("newest"), anchor="end"))
-    return picture(WIDTH, HEIGHT, label, shapes, "sched-wide")
+    return picture(WIDTH, HEIGHT, label, shapes, "sched-wide", role="group")
 
 
 def _title(run: RunLog) -> str:
     slot = run.scheduled_for.astimezone(UTC)
-    return f"{slot:%Y-%m-%d %H:%M:%S} UTC · {Status(run.status).label} · {duration(run.duration)}"
+    return f"{slot:%Y-%m-%d %H:%M:%S} UTC · {run_word(run.status, run.errors)} · {duration(run.duration)}"

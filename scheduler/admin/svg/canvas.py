@@ -53,6 +53,14 @@ def _said(at: datetime | None) -> SafeString:
     return mark_safe(f' data-sched-at="{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"' if at else "")
 
 
+def link(url: str, shapes: Iterable[SafeString], title: str = "") -> SafeString:
+    """Return the shapes as a link, where there is an address that it leads to."""
+    named = format_html("<title>{}</title>", title) if title else SafeString()
+    if not url:
+        return format_html("<g>{}{}</g>", named, join(shapes)) if title else join(shapes)
+    return format_html('<a href="{}">{}{}</a>', url, named, join(shapes))
+
+
 def line(x1: float, y1: float, x2: float, y2: float, css: str = "sched-grid") -> SafeString:
     """Return a straight line."""
     return format_html('<line x1="{}" y1="{}" x2="{}" y2="{}" class="{}"/>', _n(x1), _n(y1), _n(x2), _n(y2), css)

@@ -8,9 +8,9 @@ from math import floor, log10
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from scheduler.admin.instants import duration, runs_words
 from scheduler.admin.svg.canvas import line, picture, rect, text
-from scheduler.engine.stats import percentile
+from scheduler.admin.times import duration, runs_words
+from scheduler.engine.views.stats import percentile
 
 WIDTH, HEIGHT, BOTTOM, TOP = 600, 130, 112, 16
 BOUNDS = (1, 2, 5)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from scheduler.admin.svg.canvas import hatch, join, line, picture, rect, text
+from scheduler.admin.svg.canvas import hatch, join, line, link, picture, rect, text
 
 LEFT, WIDTH, LANE, TOP = 190, 770, 20, 22
 NAME_LENGTH = 28
@@ -23,6 +23,7 @@ class Band:
     css: str
     title: str
     at: datetime | None = None
+    url: str = ""
 
 
 @dataclass(slots=True)
@@ -34,8 +35,9 @@ class Lane:
     bands: list[Band] = field(default_factory=list)
 
 
-def lanes(rows: Sequence[Lane], start: datetime, label: str, name: str) -> SafeString:
-    """Return 24 hours from `start`; `name` is the id of the hatching, one for each picture on a page."""
+def lanes(rows: Sequence[Lane], start: datetime, now: datetime, label: str, name: str) -> SafeString:
+    """Return 24 hours from `start`, with a line at `now`; `name` is the id of the hatching, one for each picture on a
+    page."""
     height = TOP + len(rows) * LANE
     shapes = [hatch(name), *_hours(start, height)]
     for number, lane in enumerate(rows):
@@ -43,6 +45,8 @@ def lanes(rows: Sequence[Lane], start: datetime, label: str, name: str) -> SafeS
         shown = lane.name if len(lane.name) <= NAME_LENGTH else lane.name[: NAME_LENGTH - 1] + "…"
         shapes.append(format_html('<a href="{}"><title>{}</title>{}</a>', lane.url, lane.name, text(0, y + 14, shown)))
         shapes.append(join(_band(band, start, y) for band in lane.bands))
+    mark = LEFT + 1 + (WIDTH - 2) * ((now - start) / timedelta(days=1))
+    shapes.append(line(mark, TOP - 6, mark, height, "sched-now"))
     return picture(LEFT + WIDTH, height, label, shapes, "sched-lanes", role="group")
 
 
@@ -64,4 +68,5 @@ def _band(band: Band, start: datetime, y: int) -> SafeString:
     first = min(max((band.start - start) / day, 0.0), 1.0)
     last = min(max((band.end - start) / day, first), 1.0)
     x, width = LEFT + WIDTH * first, max(2.0, WIDTH * (last - first))
-    return rect(min(x, LEFT + WIDTH - width), y + 3, width, LANE - 6, band.css, band.title, band.at)
+    bar = rect(min(x, LEFT + WIDTH - width), y + 3, width, LANE - 6, band.css, band.title, band.at)
+    return link(band.url, [bar])

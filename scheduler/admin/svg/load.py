@@ -1,36 +1,49 @@
-"""The load of the week to come: how many runs start in each hour."""
+"""The load of seven days: one square for each hour of the week, a row for each day, in the zone of the reader."""
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 
 from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from scheduler.admin.svg.canvas import picture, rect, text
+from scheduler.admin.svg.canvas import line, link, picture, rect, text
 
 CELL, ROW, LEFT, TOP, DAYS = 30, 22, 64, 18, 7
+HOUR = timedelta(hours=1)
 
 
-def load_map(starts: Mapping[datetime, float], monday: datetime) -> SafeString:
-    """Return a square for each hour of seven days from `monday` (midnight); `starts` maps an hour to its runs."""
-    counts = [starts.get(monday + timedelta(hours=hour), 0.0) for hour in range(24 * DAYS)]
+def load_map(
+    starts: Mapping[datetime, float], midnight: datetime, now: datetime, address: Callable[[datetime], str]
+) -> SafeString:
+    """Return a square for each hour of seven days from `midnight`, in its zone, each a link; `starts` maps an hour of
+    its clock to what starts then.
+
+    Hours that have passed are faint, those that clocks skip are left out, and a line marks `now`.
+    """
+    days = [midnight + timedelta(days=number) for number in range(DAYS)]
+    hours = [at for day in days for hour in range(24) if _exists(at := day.replace(hour=hour))]
+    counts = [starts.get(at, 0.0) for at in hours]
     quietest, busiest = min(counts), max(counts)
-    shapes = [_hour(monday + timedelta(hours=hour), hour) for hour in range(24)]
-    for day in range(DAYS):
-        midnight = monday + timedelta(days=day)
-        shapes.append(text(0, TOP + day * ROW + 15, date_format(midnight, "D j"), "sched-day", at=midnight))
-        for hour in range(24):
-            at, count = midnight + timedelta(hours=hour), counts[24 * day + hour]
-            title = f"{at:%Y-%m-%d %H:%M} UTC: {count:.0f}"
-            x, y = LEFT + hour * CELL, TOP + day * ROW
-            shapes.append(rect(x, y, CELL - 2, ROW - 2, heat(count, quietest, busiest), title, at))
+    shapes = [text(LEFT + hour * CELL + CELL / 2, 12, f"{hour:02}", anchor="middle") for hour in range(24)]
+    shapes += [text(0, TOP + row * ROW + 15, date_format(day, "D j")) for row, day in enumerate(days)]
+    for at, count in zip(hours, counts, strict=True):
+        tone, title = heat(count, quietest, busiest), f"{at:%Y-%m-%d %H:%M} {at.tzname()}: {count:.0f}"
+        if (at + HOUR).astimezone(UTC) <= now:
+            tone, title = f"{tone} sched-past", f"{title} ({_('past')})"
+        x, y = LEFT + at.hour * CELL, TOP + (at.date() - midnight.date()).days * ROW
+        url = address(at) if count and "past" not in tone else ""
+        shapes.append(link(url, [rect(x, y, CELL - 2, ROW - 2, tone, title)]))
+    clock = now.astimezone(midnight.tzinfo)
+    mark = LEFT + (clock.hour + clock.minute / 60) * CELL
+    shapes.append(line(mark, TOP - 2, mark, TOP + ROW, "sched-now"))
     label = _("Runs that start in each hour of the next seven days, at most {most}").format(most=round(busiest))
-    return picture(LEFT + 24 * CELL, TOP + DAYS * ROW, label, shapes, "sched-load")
+    return picture(LEFT + 24 * CELL, TOP + DAYS * ROW, label, shapes, "sched-load", role="group")
 
 
-def _hour(at: datetime, column: int) -> SafeString:
-    return text(LEFT + column * CELL + CELL / 2, 12, f"{at:%H}", anchor="middle", at=at)
+def _exists(wall: datetime) -> bool:
+    """Whether the clock ever shows this."""
+    return wall.astimezone(UTC).astimezone(wall.tzinfo).replace(fold=0) == wall
 
 
 def heat(count: float, quietest: float, busiest: float) -> str:

@@ -7,9 +7,9 @@ from math import log10
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from scheduler.admin.instants import counted_words, runs_words
-from scheduler.admin.look import RUN_TONES
+from scheduler.admin.badges import run_tone
 from scheduler.admin.svg.canvas import picture
+from scheduler.admin.times import counted_words, runs_words
 from scheduler.models import RunLog, Status
 
 BARS, STEP, HEIGHT = 40, 4, 20
@@ -25,7 +25,7 @@ def sparkline(newest_first: Sequence[RunLog]) -> SafeString:
     offset = BARS - len(runs)
     paths: dict[str, list[str]] = defaultdict(list)
     for place, run in enumerate(runs, offset):
-        paths[RUN_TONES.get(run.status, "quiet")].append(f"M{place * STEP + 1.5} {HEIGHT}V{_top(run)}")
+        paths[run_tone(run)].append(f"M{place * STEP + 1.5} {HEIGHT}V{_top(run)}")
     shapes = [mark_safe(f'<path class="sched-bar sched-{tone}" d="{"".join(bars)}"/>') for tone, bars in paths.items()]
     return picture(BARS * STEP, HEIGHT, label(runs), shapes, "sched-sparkline")
 
@@ -43,5 +43,5 @@ def _top(run: RunLog) -> float:
         return HEIGHT - 3
     seconds = min(max(run.duration.total_seconds(), SHORTEST), LONGEST)
     share = (log10(seconds) - log10(SHORTEST)) / (log10(LONGEST) - log10(SHORTEST))
-    least = 10 if RUN_TONES.get(run.status) == "bad" else 4
+    least = 10 if run_tone(run) in ("bad", "warn") else 4
     return round(HEIGHT - max(least, share * HEIGHT), 1)

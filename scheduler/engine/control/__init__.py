@@ -1,68 +1,89 @@
 """Control: everything a person, the admin, a command or the API may do to jobs. The only way in for all surfaces."""
 
-from scheduler.engine.control.activity import (
-    aschedule_user_task,
-    get_queue_depths,
-    schedule_user_task,
-    waiting_users,
-)
+from scheduler.engine.control.again import enqueue_again
+from scheduler.engine.control.calls import refuse_wrong_call
 from scheduler.engine.control.definition import (
-    ScheduleLike,
     add_job,
+    add_job_once,
     ask_to_enable,
     checked_schedule,
-    code_owns,
+    compare_job,
     follow_code,
     get_job,
     insert_job,
     kept_still,
     list_jobs,
-    remove_job,
+    set_job,
+    set_job_once,
     update_job,
     write_definition,
 )
 from scheduler.engine.control.forusers import has_users, names_no_user
-from scheduler.engine.control.history import clear_history
+from scheduler.engine.control.history import clear_history, get_job_events, job_once_named
+from scheduler.engine.control.keyed import KeyedRequest, forget_keys
+from scheduler.engine.control.once import acancel_once, arun_once, cancel_once, run_once
 from scheduler.engine.control.pause import (
     pause_all,
     pause_group,
     pause_job,
+    pause_jobs,
     reset_job,
     resume_all,
     resume_group,
     resume_job,
+    resume_jobs,
 )
-from scheduler.engine.control.runs import backfill, cancel_run, run_now
+from scheduler.engine.control.removal import code_owns, remove_job, remove_orphans
+from scheduler.engine.control.runs import backfill, cancel_run, run_now, run_now_once
+from scheduler.engine.control.versions import ANY_VERSION
+from scheduler.engine.control.wrong_fields import wrong_fields
+from scheduler.options import ScheduleLike
 
 __all__ = [
+    "ANY_VERSION",
+    "KeyedRequest",
     "ScheduleLike",
+    "acancel_once",
     "add_job",
-    "aschedule_user_task",
+    "add_job_once",
+    "arun_once",
     "ask_to_enable",
     "backfill",
+    "cancel_once",
     "cancel_run",
     "checked_schedule",
     "clear_history",
     "code_owns",
+    "compare_job",
+    "enqueue_again",
     "follow_code",
+    "forget_keys",
     "get_job",
-    "get_queue_depths",
+    "get_job_events",
     "has_users",
     "insert_job",
+    "job_once_named",
     "kept_still",
     "list_jobs",
     "names_no_user",
     "pause_all",
     "pause_group",
     "pause_job",
+    "pause_jobs",
+    "refuse_wrong_call",
     "remove_job",
+    "remove_orphans",
     "reset_job",
     "resume_all",
     "resume_group",
     "resume_job",
+    "resume_jobs",
     "run_now",
-    "schedule_user_task",
+    "run_now_once",
+    "run_once",
+    "set_job",
+    "set_job_once",
     "update_job",
-    "waiting_users",
     "write_definition",
+    "wrong_fields",
 ]

@@ -1,40 +1,41 @@
-"""Definitions: add, change and remove jobs."""
+"""Definitions: add and change jobs."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from django.db import DatabaseError
+from django.db.models import Q
 
-from scheduler.arguments import (
-    DESCRIPTION_LENGTH,
-    checked_flag,
-    checked_group,
-    checked_kwargs,
-    checked_name,
-    checked_priority,
-    checked_text,
-    is_name,
-)
+from scheduler.arguments import checked_flag, checked_name, checked_text, did_you_mean, is_name
+from scheduler.definition import CHECKS, COLUMNS, Definition, checked_interval
 from scheduler.engine.base import Engine
+from scheduler.engine.control.calls import refuse_wrong_call
 from scheduler.engine.control.forusers import refuse_for_users, refuse_without_users
-from scheduler.engine.dbtime import shared_now
+from scheduler.engine.control.keyed import KeyedRequest, KeyTaken
+from scheduler.engine.control.plan_now import plan_at_once
+from scheduler.engine.control.versions import IfVersion, refuse_other_version, unchanged
+from scheduler.engine.db.shared_time import shared_now
+from scheduler.engine.db.transactions import is_of_row, rewrite, write_transaction
 from scheduler.engine.dependencies import replan_dependents
-from scheduler.engine.sync import CODE_COLUMNS, differences_from_code
-from scheduler.engine.write import is_refusal, rewrite, write_transaction
+from scheduler.engine.events import creations, write_events
+from scheduler.engine.sync.follow_code import CODE_COLUMNS, differences_from_code
+from scheduler.engine.sync.overrides import OPTIONS, overridden_by
+from scheduler.engine.views.history import told_of_name
+from scheduler.engine.views.job_view import state_of, told_of
+from scheduler.engine.views.pauses import HELD
 from scheduler.exceptions import InvalidOption, Refused, UnknownJob
-from scheduler.models import Job
+from scheduler.models import Job, JobState, in_groups
+from scheduler.models.carriers import CARRIERS
 from scheduler.models.fields import Unreadable
 from scheduler.models.job import PLANNING_COLUMNS
 from scheduler.models.primary import locked
+from scheduler.options import Changes, Given, ScheduleLike, refuse_unknown
 from scheduler.policy.base import differences
 from scheduler.policy.codec import from_options
-from scheduler.registry import Task, checked_interval, did_you_mean, registry
-from scheduler.schedules import AfterJobs, Schedule, parse, refuse_cycle
-
-ScheduleLike = Schedule | str | Mapping[str, Any]
-"""A schedule, its text form, or its JSON form."""
+from scheduler.registry import Task, registry
+from scheduler.safetext import shown
+from scheduler.schedules import Schedule, parse, refuse_cycle
 
 Columns = dict[str, Any]
 """Columns of a job's row, each with its value."""
@@ -45,91 +46,194 @@ def get_job(name: str) -> Job:
     job = Job.objects.filter(name=name).first() if is_name(name) else None
     if job is None:
         if isinstance(name, str) and name in registry:
-            raise UnknownJob(f"The task {name!r} is registered; its job appears when the scheduler has started once.")
+            text = f"The task {name!r} is registered; its job is made by `migrate`, or when the scheduler starts."
+            raise UnknownJob(text)
+        if (told := told_of_name(name)) if is_name(name) else "":
+            raise UnknownJob(f"There is no job {shown(name)}. {told}")
         names = {*Job.objects.values_list("name", flat=True), *registry.names()}
         hint = f"{did_you_mean(name, names)}{registry.told_failures()}"
-        raise UnknownJob(f"There is no job {name!r}.{hint}")
-    return job
+        raise UnknownJob(f"There is no job {shown(name)}.{hint}")
+    return told_of([job])[0]
 
 
-def list_jobs() -> list[Job]:
-    """Return all jobs, sorted by name."""
-    return list(Job.objects.all())
+def list_jobs(
+    *, state: str | None = None, task: str | None = None, group: str | None = None, enabled: bool | None = None
+) -> list[Job]:
+    """Return the jobs that all given filters let through, sorted by name; raises InvalidOption for an unknown state
+    and for what can be no name.
+
+    `state` is the word of their `view`, `group=""` means jobs without one. Those that only carry tasks that were
+    enqueued are left out.
+    """
+    wanted: dict[str, Any] = {} if task is None else {"task": checked_text("task", task)}
+    if enabled is not None:
+        wanted["enabled"] = checked_flag("enabled", enabled)
+    of_group = Q() if group is None else in_groups([checked_text("group", group)])
+    found: Any = Job.objects.filter(of_group, ~CARRIERS, **wanted)
+    if state is None:
+        return told_of(found)
+    word = _checked_state(state)
+    return told_of(job for job in found.annotate(is_held=HELD) if state_of(job, job.is_held) == word)
 
 
-def add_job(
-    name: str,
-    task: str,
-    schedule: ScheduleLike,
-    *,
-    kwargs: Mapping[str, Any] | None = None,
-    enabled: bool = True,
-    description: str = "",
-    group: str = "",
-    priority: int = 0,
-    **options: Any,
-) -> Job:
+def _checked_state(state: str) -> JobState:
+    if state not in JobState.values:
+        raise InvalidOption(f"state is {shown(state)}; it must be one of {', '.join(JobState.values)}.")
+    return JobState(state)
+
+
+def add_job(name: str, task: str, schedule: ScheduleLike, *, actor: str = "", **given: Unpack[Given]) -> Job:
     """Create a job for a registered task; raises InvalidSchedule, InvalidOption, UnknownTask or, if the name is taken,
-    Refused with code `exists`."""
-    given = {
-        "task": task,
-        "kwargs": {} if kwargs is None else kwargs,
-        "enabled": enabled,
-        "description": description,
-        "group": group,
-        "priority": priority,
-    }
-    columns = {
-        "name": checked_name(name),
-        "schedule": checked_schedule(schedule, of=name),
-        "policy": from_options(options),
-        **{column: CHECKS[column](value) for column, value in given.items()},
-    }
+    Refused with code `exists`. `actor` is who does so, for its history, as everywhere."""
+    return _add(_whole(name, task, schedule, given), actor)
+
+
+def set_job(
+    name: str, task: str, schedule: ScheduleLike, *, actor: str = "", if_version: IfVersion = None,
+    **given: Unpack[Given],
+) -> tuple[Job, bool]:  # fmt: skip
+    """Create a job, or replace its definition; returns the job and whether it is new. Raises what `add_job` raises.
+
+    What is not given has its default afterwards. The same definition again changes nothing, no plan either. With
+    `if_version`, see `update_job`, no job is created.
+    """
+    return _set(_whole(name, task, schedule, given), actor, if_version, None)
+
+
+def set_job_once(
+    keyed: KeyedRequest, name: str, task: str, schedule: ScheduleLike, *, actor: str = "", if_version: IfVersion = None,
+    **given: Unpack[Given],
+) -> tuple[Job, bool]:  # fmt: skip
+    """As `set_job`; sent again with the same key, it returns what it did then."""
+    if (before := keyed.before()) is None:
+        try:
+            return _set(_whole(name, task, schedule, given), actor, if_version, keyed)
+        except KeyTaken:
+            before = keyed.of_the_faster()
+    return get_job(name), before.created
+
+
+def add_job_once(
+    keyed: KeyedRequest | None, name: str, task: str, schedule: ScheduleLike, *, actor: str = "", **given: Unpack[Given]
+) -> tuple[Job, bool]:
+    """As `add_job`; sent again with the same key, it returns what it did then. Never changes a job that is there."""
+    if keyed is None:
+        return add_job(name, task, schedule, actor=actor, **given), True
+    if (before := keyed.before()) is None:
+        try:
+            return _add(_whole(name, task, schedule, given), actor, keyed), True
+        except (KeyTaken, Refused) as error:
+            if isinstance(error, Refused) and (error.code != "exists" or keyed.before() is None):
+                raise
+            before = keyed.of_the_faster()
+    return get_job(name), before.created
+
+
+def _set(columns: Columns, actor: str, if_version: IfVersion, keyed: KeyedRequest | None) -> tuple[Job, bool]:
+    name: str = columns["name"]
+    if not Job.objects.filter(name=name).exists():
+        refuse_other_version(name, None, if_version)
+        try:
+            return _add(columns, actor, keyed), True
+        except Refused as refusal:
+            if refusal.code != "exists":
+                raise
+            if keyed is not None and (before := keyed.before()) is not None:
+                return get_job(name), before.created
+    return _change(name, lambda job: _replaced(job, columns), actor, if_version, keyed), False
+
+
+def compare_job(
+    job: Job | None, name: str, task: str, schedule: ScheduleLike, **given: Unpack[Given]
+) -> list[str] | None:
+    """Return the columns that `set_job` would change, sorted; None where it would create the job. Writes nothing.
+
+    `job` is the job of this name as it was read, None where there is none. Raises what `set_job` raises, for the same
+    reasons.
+    """
+    columns = _whole(name, task, schedule, given)
+    changed = columns if job is None else _replaced(job, columns)
+    refuse_for_users(job or Job(name=name), changed)
+    refuse_wrong_call(job or Job(name=name), changed)
+    ask_to_enable(job or Job(enabled=False), changed)
+    return None if job is None else sorted(changed.keys() & columns.keys())
+
+
+def _whole(name: str, task: str, schedule: ScheduleLike, given: Mapping[str, Any]) -> Columns:
+    """Return the checked columns of a whole definition."""
+    refuse_unknown(given, ("name", *Changes.__annotations__))
+    checked_name(name)
+    plain = {column: value for column, value in given.items() if column in COLUMNS}
+    options = {option: value for option, value in given.items() if option not in plain}
+    if plain.get("kwargs", {}) is None:
+        del plain["kwargs"]
+    definition = Definition(schedule=checked_schedule(schedule, of=name), policy=from_options(options), **plain)
+    return {"name": name, "task": registry.get(task).name, **definition.columns()}
+
+
+def _add(columns: Columns, actor: str, keyed: KeyedRequest | None = None) -> Job:
+    checked_text("actor", actor)
     ask_to_enable(Job(enabled=False), columns)
-    return insert_job(columns)
+    return insert_job(columns, actor, keyed)
 
 
-def update_job(name: str, **changes: Any) -> Job:
+def _replaced(job: Job, columns: Columns) -> Columns:
+    """Return the columns of a definition that differ from what the job has."""
+    return _as_overrides(job, {column: new for column, new in columns.items() if getattr(job, column) != new})
+
+
+def update_job(name: str, *, actor: str = "", if_version: IfVersion = None, **changes: Unpack[Changes]) -> Job:
     """Change the definition of a job: schedule, kwargs, enabled, description, task, or any policy option.
 
-    What the code defines and a person changes is remembered as overridden, and kept across deploys. An explicit change
-    of the schedule also resets a broken job.
+    What the code defines and a person changes is remembered as overridden, and kept across deploys: a column, or one
+    option of the policy. The rest follows the code. An explicit change of the schedule also resets a broken job.
+    Raises Refused with code `gate_closed` where the change would start the job again, and its gate is closed; with
+    code `changed` when `if_version`, the `version_tag` of the job as it was read, is not what it has by now.
     """
-    return _change(name, lambda job: _as_overrides(job, _columns_from(job, changes)))
+    refuse_unknown(changes, Changes.__annotations__)
+    options = changes.keys() & set(OPTIONS)
+    return _change(name, lambda job: _as_overrides(job, _columns_from(job, changes), options), actor, if_version)
 
 
-def follow_code(name: str) -> Job:
+def follow_code(name: str, *, actor: str = "", if_version: IfVersion = None) -> Job:
     """Drop every change people made to a job that the code defines: the code registered under the job's own name.
 
     Raises UnknownTask when that is not registered here, and Refused with code `not_from_code` for a job that people
-    made, or `gate_closed` when the job would be enabled; InvalidSchedule when the job would wait for itself.
+    made, `gate_closed` when the job would be enabled, or `changed` as `update_job`; InvalidSchedule when the job would
+    wait for itself.
     """
-    return _change(name, _columns_of_code)
+    return _change(name, _columns_of_code, actor, if_version)
 
 
-def insert_job(columns: Columns) -> Job:
+def insert_job(columns: Columns, actor: str = "", keyed: KeyedRequest | None = None) -> Job:
     """Store a new job of checked columns, with no question to a gate; see `add_job`."""
     job = Job(**columns, created_at=shared_now(Engine().using))
     refuse_for_users(job, columns)
+    refuse_wrong_call(job, columns)
     try:
         with _storing(job.name), write_transaction(Engine().using):
             job.save(force_insert=True)
+            write_events(Engine().using, creations([job], actor))
+            plan_at_once(Job.objects.filter(pk=job.pk))
+            replan_dependents(Engine().using, {job.name})
+            if keyed is not None:
+                keyed.remember(job.pk)
     except InvalidOption:
         if Job.objects.filter(name=job.name).exists():
             text = f"A job {job.name!r} exists already; change it with update_job."
             raise Refused(text, code="exists") from None
         raise
-    replan_dependents(Engine().using, {job.name})
+    job.refresh_from_db()
     return job
 
 
-def write_definition(name: str, columns: Columns, asked: Task | None) -> Job:
+def write_definition(name: str, columns: Columns, asked: Task | None, actor: str = "") -> Job:
     """Write checked columns of a job's definition; see `update_job`. `asked` is what `ask_to_enable` returned."""
-    return _write(name, lambda job: _as_overrides(job, columns), asked)
+    return _write(name, lambda job: _as_overrides(job, columns), asked, actor)
 
 
 def ask_to_enable(job: Job, columns: Columns) -> Task | None:
-    """Ask the gate of a job that is off, or new, and that these columns would enable; returns the task that was asked.
+    """Ask the gate of a job that these columns would start again, or a new one; returns the task that was asked.
 
     Raises Refused with code `gate_closed`. A gate may take its time, so ask outside of any transaction.
     """
@@ -140,7 +244,7 @@ def ask_to_enable(job: Job, columns: Columns) -> Task | None:
 
 @contextmanager
 def kept_still(pk: int | None) -> Iterator[None]:
-    """Let nobody else change a job meanwhile: what a change is compared with is what it then replaces.
+    """Keep others from changing a job within the block: a change replaces exactly what it was compared with.
 
     A transaction that writes from its first statement; one that reads first fails on SQLite when another writes.
     """
@@ -149,24 +253,6 @@ def kept_still(pk: int | None) -> Iterator[None]:
         if pk is not None:
             locked(Job.objects.using(using).filter(pk=pk)).first()
         yield
-
-
-def remove_job(name: str) -> None:
-    """Delete a job with its runs; refused for a job the code defines, which would come back at the next start."""
-    job = get_job(name)
-    if code_owns(job):
-        text = f"{name!r} is defined in {job.source}; disable it, or remove its @register and start the scheduler once."
-        raise Refused(text, code="code_owned")
-    job.delete()
-
-
-def code_owns(job: Job) -> bool:
-    """Whether code defines the job, here or in another process, and would bring it back.
-
-    Of code elsewhere the mark of an orphan tells, as long as nobody gave the job another task.
-    """
-    is_served = job.orphaned_at is None and job.task == job.name
-    return bool(job.source) and (job.name in registry or is_served)
 
 
 def checked_schedule(schedule: ScheduleLike, *, of: str = "") -> Schedule:
@@ -187,38 +273,71 @@ def ask_gate(task: Task | None) -> None:
 
 def _parents_of(name: str) -> tuple[str, ...]:
     job = Job.objects.filter(name=name).first()
-    return job.schedule.jobs if job is not None and isinstance(job.schedule, AfterJobs) else ()
+    return () if job is None else job.schedule.parents
 
 
-def _change(name: str, columns_of: Callable[[Job], Columns]) -> Job:
+def _change(
+    name: str,
+    columns_of: Callable[[Job], Columns],
+    actor: str,
+    if_version: IfVersion,
+    keyed: KeyedRequest | None = None,
+) -> Job:
     """Change a job that may be enabled by it: its gate is asked before anything is locked."""
+    checked_text("actor", actor)
     job = get_job(name)
-    return _write(name, columns_of, ask_to_enable(job, columns_of(job)))
+    refuse_other_version(name, job, if_version)
+    return _write(name, columns_of, ask_to_enable(job, columns_of(job)), actor, if_version, keyed)
 
 
-def _write(name: str, columns_of: Callable[[Job], Columns], asked: Task | None) -> Job:
+def _write(
+    name: str, columns_of: Callable[[Job], Columns], asked: Task | None, actor: str, if_version: IfVersion = None,
+    keyed: KeyedRequest | None = None,
+) -> Job:  # fmt: skip
     """Write what `columns_of` makes of the job as it is by now, whatever others did while a gate was asked."""
 
     def checked(job: Job) -> Columns:
         columns = columns_of(job)
         refuse_for_users(job, columns)
+        refuse_wrong_call(job, columns)
         task = _task_to_ask(job, columns)
         if task is not None and task is not asked:
-            text = f"{name!r} was changed meanwhile, and the gate of {task.name!r} has not been asked; try again."
+            text = f"{name!r} has just been changed, and the gate of {task.name!r} has not been asked; try again."
             raise Refused(text, code="gate_closed")
         return columns
 
-    with _storing(name):
-        rewrite(Job.objects.filter(name=name), checked)
+    with _storing(name), unchanged(name, if_version):
+        rewrite(Job.objects.filter(name=name), checked, actor=actor)
+        plan_at_once(Job.objects.filter(name=name))
+        if keyed is not None:
+            keyed.remember(Job.objects.get(name=name).pk, created=False)
     return get_job(name)
 
 
 def _task_to_ask(job: Job, columns: Columns) -> Task | None:
-    """Return the task with a gate that these columns would enable a job of."""
-    if job.enabled or not columns.get("enabled"):
+    """Return the task with a gate of a job that these columns start again."""
+    if not _starts_again(job, columns):
         return None
     task = registry.find(columns.get("task", job.task))
     return task if task is not None and task.gate is not None else None
+
+
+def _starts_again(job: Job, columns: Columns) -> bool:
+    """Whether a job that stood still would go on: it is enabled, leaves its broken state, or had no slots to come."""
+    if not columns.get("enabled", job.enabled):
+        return False
+    if not job.enabled:
+        return True
+    if job.paused_at or job.orphaned_at or not {"schedule", "policy"} & columns.keys():
+        return False
+    if job.job_state == JobState.FINISHED:
+        return True
+    return "schedule" in columns and _stands_still(job) and not columns["schedule"].is_called_by_hand
+
+
+def _stands_still(job: Job) -> bool:
+    """Whether only another schedule, or a reset, would start an enabled job."""
+    return bool(job.broken_at or job.problem) or getattr(job.schedule, "is_called_by_hand", True)
 
 
 @contextmanager
@@ -227,25 +346,16 @@ def _storing(name: str) -> Iterator[None]:
     try:
         yield
     except DatabaseError as error:
-        if not is_refusal(error):
+        if not is_of_row(error):
             raise
         raise InvalidOption(f"The database does not take the job {name!r}: {error}") from error
 
 
-CHECKS: dict[str, Callable[[Any], Any]] = {
-    "task": lambda task: registry.get(task).name,
-    "kwargs": checked_kwargs,
-    "enabled": partial(checked_flag, "enabled"),
-    "description": partial(checked_text, "description", longest=DESCRIPTION_LENGTH),
-    "group": checked_group,
-    "priority": checked_priority,
-}
-"""The columns people give as they are stored, each with what makes sure of that."""
-
-
 def _columns_from(job: Job, changes: Mapping[str, Any]) -> Columns:
     """Return the columns that changes of plain columns, the schedule and policy options make of a job."""
-    columns: Columns = {name: check(changes[name]) for name, check in CHECKS.items() if name in changes}
+    columns: Columns = {name: CHECKS[name](changes[name]) for name in changes.keys() & CHECKS.keys() - {"schedule"}}
+    if "task" in changes:
+        columns["task"] = registry.get(changes["task"]).name
     if "schedule" in changes:
         columns["schedule"] = checked_schedule(changes["schedule"], of=job.name)
     options = {name: value for name, value in changes.items() if name not in columns}
@@ -255,18 +365,27 @@ def _columns_from(job: Job, changes: Mapping[str, Any]) -> Columns:
     return columns
 
 
-def _as_overrides(job: Job, columns: Columns) -> Columns:
-    """Return columns that a person changes with all that follows from it.
+def _as_overrides(job: Job, columns: Columns, options: Collection[str] = ()) -> Columns:
+    """Return columns that a person changes with all that follows from it; `options` are those named, changed or not.
 
-    What is as it was is no reason to plan anew, which would forget a slot that is due; a broken job is reset by it.
+    Unchanged columns must not trigger replanning, which would drop a due slot; but they reset a broken job.
     """
     known = PLANNING_COLUMNS if job.broken_at is None else frozenset()
     found = {column: new for column, new in columns.items() if column not in known or getattr(job, column) != new}
     if "schedule" in found:
         found |= {"broken_at": None, "consecutive_failures": 0}
-    if job.source:
-        found["overridden_fields"] = sorted({*job.overridden_fields, *(columns.keys() & set(CODE_COLUMNS))})
+    overridden = _overridden(job, columns, options)
+    if found or overridden != job.overridden_fields:  # nothing at all is no new version of the job
+        found["overridden_fields"] = overridden
     return found
+
+
+def _overridden(job: Job, columns: Columns, options: Collection[str]) -> list[str]:
+    """Return what people have changed of what the code defines, with these columns too."""
+    if not job.source:
+        return list(job.overridden_fields)
+    of_code = {name: new for name, new in columns.items() if name in CODE_COLUMNS}
+    return sorted({*job.overridden_fields, *overridden_by(job, of_code, options)})
 
 
 def _columns_of_code(job: Job) -> Columns:

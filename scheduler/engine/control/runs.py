@@ -10,48 +10,84 @@ from django.db.models import F, Max, Q
 
 from scheduler.arguments import checked_flag, checked_instant, checked_kwargs, checked_text, checked_whole
 from scheduler.engine.base import Engine
-from scheduler.engine.bulk import insert_runs
+from scheduler.engine.control.calls import refuse_wrong_templates
 from scheduler.engine.control.definition import ask_gate, get_job
 from scheduler.engine.control.forusers import refuse_without_ids
-from scheduler.engine.dbtime import shared_now
+from scheduler.engine.control.keyed import KeyedRequest, KeyTaken
+from scheduler.engine.db.bulk import insert_runs
+from scheduler.engine.db.shared_time import shared_now
+from scheduler.engine.db.tally import count_runs
+from scheduler.engine.db.transactions import write_transaction
 from scheduler.engine.finish import end_cancelled, promote_backfill
-from scheduler.engine.kept import complete_since, free_slot
-from scheduler.engine.moments import shifted
-from scheduler.engine.plan import policy_of, schedule_of
-from scheduler.engine.write import write_transaction
+from scheduler.engine.plan_basis import policy_of, schedule_of
+from scheduler.engine.postponed import held_places, let_go
+from scheduler.engine.retention.kept_since import complete_since, free_slot
+from scheduler.engine.views.datetimes import shifted
+from scheduler.engine.views.pauses import paused_groups
 from scheduler.exceptions import InvalidOption, InvalidSchedule, Refused, UnknownRun
-from scheduler.models import Job, RunLog, Status, Trigger
+from scheduler.models import EVERYTHING, FAILURES, RAN, Job, RunLog, Status, Trigger
+from scheduler.models.carriers import is_carrier
 from scheduler.models.fields import Unreadable
+from scheduler.models.idempotency_key import IdempotencyKey
 from scheduler.models.job import announce
 from scheduler.models.primary import locked
 from scheduler.policy.misfire import RESOLUTION
 from scheduler.policy.overlap import is_free
 from scheduler.registry import Task, registry
+from scheduler.safetext import shown
 from scheduler.signals import after_commit, runs_asked_to_stop
 
 MOST_BACKFILLED = 1000
-FAILURES = (Status.FAILED, Status.TIMED_OUT, Status.LOST)
-RAN = (Status.SUCCEEDED, *FAILURES, Status.CANCELLED)
+BEGUN = (*RAN, Status.CANCELLED)
 
 
 def run_now(name: str, *, kwargs: Mapping[str, Any] | None = None, actor: str = "") -> RunLog:
     """Promise a run of the job at once, beside its cadence; returns its row, still pending.
 
     Raises Refused with code `busy`, `gate_closed`, `not_registered`, `orphaned` or `invalid`; InvalidOption when the
-    job's runs are for users, and the keyword arguments name none.
+    job's runs are for users, and the keyword arguments name none, or when its function does not take them or their
+    placeholders cannot be filled in.
     """
+    return _run_now(name, kwargs, actor, None)
+
+
+def run_now_once(keyed: KeyedRequest, name: str, *, kwargs: Mapping[str, Any] | None = None, actor: str = "") -> RunLog:
+    """As `run_now`; sent again with the same key, it returns the run that it promised then, as that is by now."""
+    if (before := keyed.before()) is None:
+        try:
+            return _run_now(name, kwargs, actor, keyed)
+        except KeyTaken:
+            before = keyed.of_the_faster()
+    return _run_of(before)
+
+
+def _run_now(name: str, kwargs: Mapping[str, Any] | None, actor: str, keyed: KeyedRequest | None) -> RunLog:
     engine = Engine()
     job = get_job(name)
     own = None if kwargs is None else checked_kwargs(kwargs)
     checked_text("actor", actor)
     task = _runnable_task(job)
     refuse_without_ids(job, own)
+    task.refuse_call(job.kwargs if own is None else own)
+    if own is not None:
+        refuse_wrong_templates(job.policy, own)
     ask_gate(task)
     with write_transaction(engine.using):
         job = locked(Job.objects.using(engine.using).filter(pk=job.pk)).get()
+        if keyed is not None and (before := keyed.before()) is not None:  # it waited for the lock
+            return _run_of(before)
         _refuse_when_busy(job)
         run = _promise(engine, job, own, actor)
+        if keyed is not None:
+            keyed.remember(run.pk)
     announce(engine.using)
+    return run
+
+
+def _run_of(before: IdempotencyKey) -> RunLog:
+    run = RunLog.objects.using(Engine().using).select_related("job").filter(pk=before.made).first()
+    if run is None:
+        raise UnknownRun(f"The run {before.made}, which this key made, has been removed.")
     return run
 
 
@@ -69,11 +105,9 @@ def cancel_run(run_id: int, *, actor: str = "") -> RunLog:
         if run is None:
             raise UnknownRun(f"There is no run {run_id}.")
         if run.status == Status.PENDING:
-            runs.update(status=Status.CANCELLED, due_at=None, finished_at=now, reason=reason[:500])
-            Job.objects.using(engine.using).filter(pk=run.job_id).update(cancellations=F("cancellations") + 1)
-            end_cancelled(engine, [run], now)
-            if run.due_at is not None:  # it was the next of its backfill; those behind it still wait for their turn
-                promote_backfill(engine, [run], now)
+            ended = {"status": Status.CANCELLED, "due_at": None, "priority": None, "finished_at": now}
+            runs.update(**ended, reason=reason[:500])
+            _end_promised(engine, run, now)
         elif run.is_living:
             runs.filter(stop_requested_at__isnull=True).update(stop_requested_at=now, note=reason[:500])
         else:
@@ -81,6 +115,19 @@ def cancel_run(run_id: int, *, actor: str = "") -> RunLog:
     if run.is_living:
         after_commit(runs_asked_to_stop, RunLog, using=engine.using, run_ids=[run_id])
     return runs.select_related("job").get()
+
+
+def _end_promised(engine: Engine, run: RunLog, now: datetime) -> None:
+    """Note that a promised attempt comes to no end of its own. The job of a task keeps no account of it."""
+    if run.cause.carried:
+        count_runs(engine.using, [run], Status.CANCELLED)
+        return
+    Job.objects.using(engine.using).filter(pk=run.job_id).update(cancellations=F("cancellations") + 1)
+    count_runs(engine.using, [run], Status.CANCELLED)
+    end_cancelled(engine, [run], now)
+    let_go(engine, run, now)
+    if run.due_at is not None:  # it was the next of its backfill; those behind it still wait for their turn
+        promote_backfill(engine, [run], now)
 
 
 def backfill(
@@ -104,8 +151,10 @@ def backfill(
     checked_flag("dry_run", dry_run)
     checked_text("actor", actor)
     if only not in ("missing", "failed", "all"):
-        raise InvalidOption(f"only is {only!r}; it must be 'missing', 'failed' or 'all'.")
-    ask_gate(_runnable_task(job))
+        raise InvalidOption(f"only is {shown(only)}; it must be 'missing', 'failed' or 'all'.")
+    task = _runnable_task(job)
+    task.refuse_call(job.kwargs)
+    ask_gate(task)
     with write_transaction(engine.using):
         # Locked, so that the end of a run cannot pass us by.
         job = locked(Job.objects.using(engine.using).filter(pk=job.pk)).get()
@@ -146,7 +195,7 @@ def _chosen(engine: Engine, job: Job, slots: list[datetime], only: str) -> Itera
         attempt = last.get(slot, 0)
         status = statuses.get((slot, attempt))
         wanted = {
-            "missing": status not in RAN,
+            "missing": status not in BEGUN,
             "failed": status in FAILURES,
             "all": True,
         }
@@ -162,13 +211,13 @@ def _may_have_run(engine: Engine, job: Job, slots: list[datetime], recorded: Col
     there a slot that has, or is counted on, a row of its own is taken for what that says.
     """
     since = complete_since(engine.using, job)
-    ran_since = max((since[status] for status in RAN if status in since), default=None)
+    ran_since = max((since[status] for status in BEGUN if status in since), default=None)
     if ran_since is None:
         return set()
     succeeded_since = since.get(Status.SUCCEEDED)
     old = {slot for slot in slots if (job.created_at or slot) <= slot < ran_since}
-    told = {*recorded, *_counted_on_others(engine, job, slots)}
-    return {slot for slot in old if slot not in told or (succeeded_since and slot < succeeded_since)}
+    untold = old.difference(recorded, _counted_on_others(engine, job, slots))
+    return untold | {slot for slot in old if succeeded_since and slot < succeeded_since}
 
 
 def _counted_on_others(engine: Engine, job: Job, slots: list[datetime]) -> Iterator[datetime]:
@@ -194,18 +243,33 @@ def _runnable_task(job: Job) -> Task:
         raise Refused(f"{text}{registry.told_failures()}", code="not_registered")
     if isinstance(job.policy, Unreadable):
         raise Refused(f"{job.name!r} cannot run: {job.policy.error}", code="invalid")
+    if is_carrier(job):
+        raise Refused(f"{job.name!r} only carries tasks that were enqueued: enqueue its function.", code="invalid")
     return task
 
 
 def _refuse_when_busy(job: Job) -> None:
     asked_already = job.runs.waiting().filter(trigger=Trigger.MANUAL)
-    policy = policy_of(job)
-    if is_free(policy.overlap, job.active_runs, policy.max_concurrent) and not asked_already.exists():
+    policy, places = policy_of(job), job.active_runs + _held_places(job)
+    if is_free(policy.overlap, places, policy.max_concurrent) and not asked_already.exists():
         return
-    run = job.runs.living().order_by("due_at").first() or asked_already.first()
-    since = f" since {run.started_at:%H:%M:%S} UTC" if run and run.started_at else ""
-    number = f", run {run.pk}" if run else ""
-    raise Refused(f"{job.name!r} is busy{since}{number}.", code="busy")
+    run = job.runs.living().order_by("due_at").first() or asked_already.first() or job.runs.postponed().first()
+    raise Refused(f"{job.name!r} is busy{_with_which_run(run) if run else ''}.", code="busy")
+
+
+def _with_which_run(run: RunLog) -> str:
+    if run.attempt > 1 and run.status == Status.PENDING:
+        return f": its next attempt is due at {run.due_at:%Y-%m-%d %H:%M:%S} UTC, run {run.pk}"
+    since = f" since {run.started_at:%H:%M:%S} UTC" if run.started_at else ""
+    return f"{since}, run {run.pk}"
+
+
+def _held_places(job: Job) -> int:
+    """Count the places that postponed attempts hold, save those that a pause keeps from starting."""
+    if job.postponed_until is None:
+        return 0
+    held = paused_groups().keys() & {job.in_group, EVERYTHING}
+    return held_places(job, paused=job.paused_at is not None or bool(held))
 
 
 def _is_slot(job: Job, at: datetime) -> bool:

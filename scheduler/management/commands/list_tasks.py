@@ -2,12 +2,19 @@
 
 from typing import Any
 
+from django.core.management.base import CommandError
+
+from scheduler.conf import conf
 from scheduler.management.output import SchedulerCommand
 from scheduler.registry import registry
+from scheduler.safetext import visible
 
 
 class Command(SchedulerCommand):
-    """Prints every registered task with its schedule and the place of its registration."""
+    """Prints every registered task with its schedule and the place of its registration.
+
+    Exit code 1: modules could not be imported, so that tasks may be missing.
+    """
 
     help = "List the registered tasks."
 
@@ -15,15 +22,23 @@ class Command(SchedulerCommand):
         if options["json"]:
             tasks = [self._data(task) for task in registry]
             self.print_json({"tasks": tasks, "failed_modules": registry.failures})
+            self._end()
             return
         rows = [
             (task.name, task.schedule.describe(), "yes" if task.enabled else "no", task.description, task.place)
             for task in registry
         ]
-        empty = 'No task is registered. Put @register("name", schedule=...) on a function in the tasks.py of an app.'
-        self.print_table(["TASK", "SCHEDULE", "ENABLED", "DESCRIPTION", "REGISTERED AT"], rows, empty=empty)
+        self.print_table(
+            ["TASK", "SCHEDULE", "ENABLED", "DESCRIPTION", "REGISTERED AT"], rows, empty=_none_registered()
+        )
         for module, message in registry.failures.items():
-            self.stderr.write(self.style.ERROR(f"{module} could not be imported: {message}"))
+            self.stderr.write(f"{module} could not be imported: {visible(message)}", self.style.ERROR)
+        self._end()
+
+    @staticmethod
+    def _end() -> None:
+        if count := len(registry.failures):
+            raise CommandError(f"Tasks are missing: modules that could not be imported: {count}.", returncode=1)
 
     @staticmethod
     def _data(task: Any) -> dict[str, Any]:
@@ -35,3 +50,13 @@ class Command(SchedulerCommand):
             "description": task.description,
             "place": task.place,
         }
+
+
+def _none_registered() -> str:
+    """What to say where no task is registered; which modules failed is told below it."""
+    if registry.failures:
+        return "No task is registered."
+    files = " or ".join(f"{name.replace('.', '/')}.py" for name in conf.AUTODISCOVER_MODULES)
+    if not files:
+        return "No task is registered, and SCHEDULER_AUTODISCOVER_MODULES names no module to look for."
+    return f'No task is registered. Put @register("name", schedule=...) on a function in the {files} of an app.'

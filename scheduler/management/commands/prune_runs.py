@@ -9,12 +9,14 @@ from typing import Any
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.conf import SETTINGS
 from scheduler.engine.base import Engine
-from scheduler.engine.control import get_job
-from scheduler.engine.dbtime import shared_now
-from scheduler.engine.prune import Pruned, prune, surplus
-from scheduler.engine.retention import Kind, Retention
+from scheduler.engine.control import get_job, remove_orphans
+from scheduler.engine.db.shared_time import shared_now
+from scheduler.engine.retention.keep import Kind, Retention
+from scheduler.engine.retention.prune import Pruned, prune, surplus
+from scheduler.engine.retention.prune_events import prune_events
 from scheduler.exceptions import InvalidOption
 from scheduler.management.output import SchedulerCommand, span
+from scheduler.safetext import counted
 
 WORDS = {Kind.SUCCEEDED: "successes", Kind.FAILED: "failures", Kind.NOT_RUN: "skips, misses and cancellations"}
 
@@ -34,9 +36,15 @@ class Command(SchedulerCommand):
         )
         parser.add_argument("--keep", type=int, metavar="N", help="keep the newest N rows of each job and outcome")
         parser.add_argument("--job", metavar="NAME", help="only the runs of this job")
+        parser.add_argument(
+            "--orphans", action="store_true", help="instead, remove jobs whose task no code registers, with their runs"
+        )
         parser.add_argument("--dry-run", action="store_true", help="count the rows, remove none")
 
     def run(self, **options: Any) -> None:
+        if options["orphans"]:
+            self._orphans(dry_run=options["dry_run"], as_json=options["json"])
+            return
         engine, rules = Engine(), _rules(options["days"], options["keep"])
         now = shared_now(engine.using)
         job = get_job(options["job"]) if options["job"] else None
@@ -47,12 +55,22 @@ class Command(SchedulerCommand):
         shown = sys.stderr.isatty() and not options["json"]
         began = SYSTEM_CLOCK.monotonic()
         pruned = prune(engine, now, retention=rules, job=job, on_batch=self._progress if shown else None)
+        if job is None:
+            prune_events(engine.using, now, rules)
         if shown:
             self.stderr.write("")
         self._say(pruned, dry_run=False, as_json=options["json"], seconds=SYSTEM_CLOCK.monotonic() - began)
 
+    def _orphans(self, *, dry_run: bool, as_json: bool) -> None:
+        names = remove_orphans(dry_run=dry_run)
+        if as_json:
+            self.print_json({"dry_run": dry_run, "orphans": names})
+            return
+        verb = "would be removed" if dry_run else "removed"
+        self.stdout.write(f"{counted(len(names), 'orphan')} {verb}{': ' if names else '.'}{', '.join(names)}")
+
     def _progress(self, pruned: Pruned) -> None:
-        self.stderr.write(f"\r{pruned.total:,} rows removed …", ending="")
+        self.stderr.write_over(f"{_rows(pruned.total)} removed …")
         self.stderr.flush()
 
     def _say(self, pruned: Pruned, *, dry_run: bool, as_json: bool, seconds: float = 0.0) -> None:
@@ -62,7 +80,11 @@ class Command(SchedulerCommand):
             return
         verb = "would be removed" if dry_run else f"removed in {span(timedelta(seconds=seconds))}"
         told = ", ".join(f"{pruned.rows[kind]:,} {words}" for kind, words in WORDS.items())
-        self.stdout.write(f"{pruned.total:,} rows {verb}: {told}.")
+        self.stdout.write(f"{_rows(pruned.total)} {verb}: {told}.")
+
+
+def _rows(number: int) -> str:
+    return f"{number:,} {'row' if number == 1 else 'rows'}"
 
 
 def _rules(days: int | None, keep: int | None) -> Retention:

@@ -9,13 +9,14 @@ from django.core.management.base import CommandError
 
 from scheduler.engine.base import Engine
 from scheduler.engine.control import run_now
-from scheduler.engine.dbtime import shared_now
-from scheduler.engine.sync import ensure_job
+from scheduler.engine.db.shared_time import shared_now
+from scheduler.engine.sync.follow_code import ensure_job
 from scheduler.exceptions import InvalidOption
 from scheduler.management.output import SchedulerCommand, span
 from scheduler.models import RunLog, Status
 from scheduler.runtime.foreground import run_in_foreground
-from scheduler.runtime.stoprequest import StopRequest
+from scheduler.runtime.interrupt import StopRequest
+from scheduler.safetext import counted, visible
 
 SIGNALLED = 128
 """Plus the number of the signal: the exit code of a command that a signal ended, as shells count."""
@@ -64,6 +65,7 @@ class Command(SchedulerCommand):
                     "started_at": run.started_at,
                     "finished_at": run.finished_at,
                     "totals": run.totals,
+                    "errors": run.errors,
                 }
             )
         elif text:
@@ -73,7 +75,7 @@ class Command(SchedulerCommand):
 def _exit_code(run: RunLog, stop: StopRequest) -> int:
     if stop.came is not None:
         return SIGNALLED + stop.came
-    if run.status in (Status.SUCCEEDED, Status.POSTPONED):
+    if run.went_well or run.status == Status.POSTPONED:
         return 0
     return 2 if run.status == Status.SKIPPED else 1
 
@@ -81,9 +83,10 @@ def _exit_code(run: RunLog, stop: StopRequest) -> int:
 def _ending(run: RunLog) -> str:
     """Say how a run ended: its result, its reason, or its error."""
     succeeded = run.status == Status.SUCCEEDED
-    told = run.result if succeeded else run.reason
+    told = run.result if succeeded else visible(run.reason)
+    how = run.get_status_display() + (f" with {counted(run.errors, 'error')}" if succeeded and run.errors else "")
     took = f" {'in' if succeeded else 'after'} {span(run.duration)}" if run.duration is not None else ""
-    return f"{run.job.name} {run.get_status_display()}{took}{': ' if told else ''}{told}\n{run.error}".rstrip()
+    return f"{run.job.name} {how}{took}{': ' if told else ''}{told}\n{run.error}".rstrip()
 
 
 def _parsed(text: str | None) -> dict[str, Any] | None:

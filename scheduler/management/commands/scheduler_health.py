@@ -19,5 +19,7 @@ class Command(SchedulerCommand):
             self.print_json(status.to_dict())
         else:
             self.stdout.write(status.status)
+            for one in status.problems:
+                self.stdout.write(f"  - {one.severity}: {one}")
         if not status.ok:
-            raise CommandError("; ".join(status.problems), returncode=1)
+            raise CommandError(f"The scheduler is {status.status}.", returncode=1)

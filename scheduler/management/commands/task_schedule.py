@@ -1,24 +1,31 @@
 """Show when jobs run next and how they stand."""
 
 from argparse import ArgumentParser
-from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from scheduler.engine.base import Engine
-from scheduler.engine.control import get_job, list_jobs, waiting_users
-from scheduler.engine.dbtime import shared_now
-from scheduler.engine.explain import explain_slot, parse_moment
-from scheduler.engine.held import held_by, pause_words, paused_groups, state_of
-from scheduler.engine.plan import schedule_of
-from scheduler.engine.tocome import slots_to_come
-from scheduler.exceptions import ConfigurationError, InvalidOption
+from scheduler.engine.control import get_job, get_job_events, job_once_named, list_jobs
+from scheduler.engine.db.shared_time import shared_now
+from scheduler.engine.explain.explain_slot import explain_text
+from scheduler.engine.views.history import in_words
+from scheduler.engine.views.job_view import JobView, views_of
+from scheduler.engine.views.pauses import Hold, paused_groups
+from scheduler.engine.views.preview import Preview, preview, preview_of
+from scheduler.engine.views.upcoming import jobs_of_code
+from scheduler.exceptions import InvalidOption, UnknownJob
 from scheduler.health import SchedulerStatus, get_scheduler_status
 from scheduler.management.output import SchedulerCommand, moment, relative
-from scheduler.models import UNPLANNED, Group, Job
+from scheduler.models import Job, JobEvent, TakenGroups
+from scheduler.safetext import counted, shown, visible
+from scheduler.schedules import parse
+from scheduler.schedules.wallclock import zone_of
 
-MOST_SLOTS = 1000
+MOST_SLOTS, PREVIEWED = 1000, 5
 """Of each job, in one answer."""
+SOME_EVENTS = 20
 
 
 class Command(SchedulerCommand):
@@ -30,7 +37,19 @@ class Command(SchedulerCommand):
         super().add_arguments(parser)
         parser.add_argument("name", nargs="?", help="only this job")
         parser.add_argument("--next", type=int, metavar="N", help="the next N slots of each job")
-        parser.add_argument("--why", nargs=2, metavar=("NAME", "AT"), help='why a job ran or not at AT, e.g. "02:00"')
+        parser.add_argument(
+            "--preview", metavar="SCHEDULE", help='what a schedule means and its next slots, e.g. "cron 0 9 * * 1-5"'
+        )
+        parser.add_argument(
+            "--why",
+            nargs="+",
+            metavar=("NAME", "AT"),
+            help='why a job ran or not at AT, e.g. "02:00" (a time of its zone); without AT, what keeps it now',
+        )
+        parser.add_argument("--history", metavar="NAME", help="what happened to a job besides runs, the newest first")
+        parser.add_argument(
+            "--limit", type=int, metavar="N", default=SOME_EVENTS, help="with --history, so many (default 20)"
+        )
         parser.add_argument(
             "--status", action="store_true", help="which processes run the scheduler, and how it stands"
         )
@@ -39,78 +58,96 @@ class Command(SchedulerCommand):
         now, count = shared_now(Engine().using), options["next"]
         if count is not None and not 1 <= count <= MOST_SLOTS:
             raise InvalidOption(f"--next is {count}; it must be from 1 to {MOST_SLOTS}.")
-        if options["status"]:
+        _refuse_two_questions(options)
+        if options["history"] is not None:
+            self._history(options["history"], options["limit"], options["json"])
+        elif options["status"]:
             self._status(get_scheduler_status(), options["json"])
-            return
-        if options["why"]:
-            name, at = options["why"]
-            self._why(name, at, now, options["json"])
-            return
-        paused = paused_groups()
-        found = [get_job(options["name"])] if options["name"] else list_jobs()
-        jobs = [(job, held_by(job, paused)) for job in found]
-        if count is not None:
-            self._next([job for job, held in jobs if not held], count, now, options["json"])
-        elif options["json"]:
-            waiting = waiting_users(found)
-            self.print_json([_data(job, held) | _users(job, waiting) for job, held in jobs])
+        elif options["preview"] is not None:
+            self._preview(preview(parse(options["preview"]), now, count or PREVIEWED), now, options["json"])
+        elif options["why"] is not None:
+            name, *words = options["why"]
+            self._why(name, " ".join(words), now, options["json"])
         else:
-            self._jobs(jobs, now)
+            self._schedule(options["name"], count, now, options["json"])
 
-    def _jobs(self, jobs: list[tuple[Job, Group | None]], now: datetime) -> None:
-        waiting = waiting_users([job for job, _ in jobs])
+    def _schedule(self, name: str | None, count: int | None, now: datetime, as_json: bool) -> None:
+        views = list(views_of([_named(name)] if name is not None else _all(), now).values())
+        if count is None:
+            self._jobs(views, now, as_json)
+            return
+        self._next([view for view in views if view.job.enabled or name], count, now, as_json)
+
+    def _jobs(self, views: list[JobView], now: datetime, as_json: bool) -> None:
+        if as_json:
+            self.print_json([view.to_dict() for view in views])
+            return
         rows = [
-            (
-                job.name,
-                state_of(job, held).label,
-                job.schedule,
-                moment(_next_start(job, held)),
-                _who_waits(job, waiting) or relative(_next_start(job, held), now),
-                f"{job.last_status} {relative(job.last_finished_at, now)}" if job.last_status else "never ran",
-                pause_words(held) if held else job.problem,
-            )
-            for job, held in jobs
+            (view.name, view.state.label, view.job.schedule, *_when(view, now), _last(view, now), _problem(view))
+            for view in views
         ]
         heads = ["JOB", "STATE", "SCHEDULE", "NEXT RUN", "", "LAST RUN", "PROBLEM"]
-        self.print_table(heads, rows, empty="No jobs yet: they appear when the scheduler has started once.")
+        self.print_table(heads, rows, empty="No code registers a task, and there is no job.")
 
-    def _next(self, jobs: list[Job], count: int, now: datetime, as_json: bool) -> None:
-        slots = sorted((slot, job.name, note) for job in jobs for slot, note in _upcoming(job, count, now))
+    def _next(self, views: list[JobView], count: int, now: datetime, as_json: bool) -> None:
+        found = sorted(slot for view in views for slot in _upcoming(view, count, now))
         if as_json:
-            self.print_json(
-                [{"job": name, "scheduled_for": slot.isoformat(), "note": note} for slot, name, note in slots]
-            )
+            self.print_json([{"job": name, "scheduled_for": at.isoformat(), "note": note} for at, name, note in found])
             return
-        rows = [(moment(slot), relative(slot, now), name, note) for slot, name, note in slots]
+        rows = [(moment(at), relative(at, now), name, note) for at, name, note in found]
         self.print_table(["SLOT", "", "JOB", "NOTE"], rows, empty="No job has a slot to come.")
 
+    def _preview(self, told: Preview, now: datetime, as_json: bool) -> None:
+        if as_json:
+            self.print_json(asdict(told))
+            return
+        self.stdout.write(f"{told.words} ({told.text}){f', times in {told.timezone}' if told.zone else ''}")
+        zone = zone_of(told.timezone)  # what the schedule says is a time there
+        rows = [(moment(slot.at, zone), relative(slot.at, now), slot.note) for slot in told.slots]
+        self.print_table(["SLOT", "", "NOTE"], rows, empty="No start is planned by time.")
+        for note in told.notes:
+            self.stdout.write(note)
+
     def _why(self, name: str, at: str, now: datetime, as_json: bool) -> None:
-        answer = explain_slot(name, parse_moment(at, now), now=now)
+        answer = explain_text(job_once_named(name), at, now=now)
         if as_json:
             self.print_json(answer.to_dict())
         else:
-            self.stdout.write(answer.sentence)
+            self.stdout.write(visible(answer.sentence))
+
+    def _history(self, name: str, limit: int, as_json: bool) -> None:
+        events = get_job_events(name, limit=limit)
+        if as_json:
+            self.print_json([_event_data(event) for event in events])
+            return
+        rows = []
+        for event in events:
+            words = in_words(event)
+            what = f"{words.of}: {words.what}" if words.of else words.what
+            rows.append((moment(event.at), what, words.by, words.details))
+        self.print_table(["WHEN", "WHAT", "BY", "DETAILS"], rows, empty="Nothing is recorded of it besides runs.")
 
     def _status(self, status: SchedulerStatus, as_json: bool) -> None:
         if as_json:
             self.print_json(status.to_dict())
             return
         style = self.style.SUCCESS if status.ok else self.style.ERROR
-        self.stdout.write(style(f"Scheduler: {status.status}"))
+        self.stdout.write(f"Scheduler: {status.status}", style)
         for problem in status.problems:
-            self.stdout.write(f"  - {problem}")
-        self.stdout.write(f"This process: {status.here['reason']}")
+            self.stdout.write(f"  - {problem.severity}: {problem}")
+        self.stdout.write(visible(f"This process: {status.here['reason']}"))
         rows = [
             (
                 one["name"],
                 one["started_by"],
+                str(TakenGroups.told_by(one["groups"])),
                 "alive" if one["alive"] else "silent",
                 f"{one['heartbeat_age']:.0f} s ago",
                 "-" if one["tick_age"] is None else f"{one['tick_age']:.0f} s ago",
             )
             for one in status.instances
         ]
-        heads = ["INSTANCE", "STARTED BY", "STATE", "HEARTBEAT", "LAST TICK"]
+        heads = ["INSTANCE", "STARTED BY", "GROUPS", "STATE", "HEARTBEAT", "LAST TICK"]
         self.print_table(heads, rows, empty="No instance runs the scheduler.")
         if status.jobs:
             words = ", ".join(
@@ -118,54 +155,76 @@ class Command(SchedulerCommand):
             )
             self.stdout.write(f"Jobs: {words}")
             for group in paused_groups().values():
-                self.stdout.write(pause_words(group))
+                self.stdout.write(visible(str(Hold.of(group))))
 
 
-def _next_start(job: Job, held: Group | None) -> datetime | None:
-    """Return when a job starts next, or its next slot while it is busy; None before it has been planned.
-
-    What a pause holds goes on at the end of that, if it has one.
-    """
-    if held:
-        end: datetime | None = held.paused_until
-        return end
-    return job.next_slot if job.next_start_at in (None, UNPLANNED) else job.next_start_at
-
-
-def _who_waits(job: Job, waiting: Mapping[str, int | None]) -> str:
-    """Return how many users wait for a run; empty for a job that does not follow what they do."""
-    if job.name not in waiting:
-        return ""
-    count = waiting[job.name]
-    return "users: not known" if count is None else f"users who wait: {count}"
+def _refuse_two_questions(options: dict[str, Any]) -> None:
+    """Raise InvalidOption where more is asked than one answer tells. `--preview` takes `--next` as its number."""
+    asked = [f"--{name}" for name in ("history", "why", "status", "preview") if options[name] not in (None, False)]
+    if options["next"] is not None and asked != ["--preview"]:
+        asked.append("--next")
+    if options["name"] is not None and asked not in ([], ["--next"]):
+        asked.append(f"the job {shown(options['name'])}")
+    if len(asked) > 1:
+        raise InvalidOption(f"{' and '.join(asked)} cannot be asked at once; ask for one of them.")
 
 
-def _users(job: Job, waiting: Mapping[str, int | None]) -> dict[str, Any]:
-    return {"waiting_users": waiting[job.name]} if job.name in waiting else {}
+def _all() -> list[Job]:
+    """Return every job, and those to come: of tasks that are registered and whose job nothing has made yet."""
+    jobs = list_jobs()
+    names = {job.name for job in jobs}
+    return sorted([*jobs, *(job for job in jobs_of_code() if job.name not in names)], key=attrgetter("name"))
 
 
-def _upcoming(job: Job, count: int, now: datetime) -> list[tuple[datetime, str]]:
-    if job.next_slot is None:
-        return []
+def _named(name: str) -> Job:
+    """Return the job of this name, or as it will be where its code is registered and nothing has made it yet."""
     try:
-        schedule, slots = schedule_of(job), slots_to_come(job, count, now)
-    except ConfigurationError:
+        return get_job(name)
+    except UnknownJob:
+        to_come = [job for job in jobs_of_code() if job.name == name]
+        if not to_come:
+            raise
+        return to_come[0]
+
+
+def _upcoming(view: JobView, count: int, now: datetime) -> list[tuple[datetime, str, str]]:
+    """Return the slots of a job that is planned, or would be, and that no pause holds; each with its notes."""
+    if view.held_by or not (view.next_slot or view.would_run_at):
         return []
-    return [(slot, schedule.dst_note(slot) or "") for slot in slots]
+    off = "" if view.job.enabled else "disabled: if it were enabled"
+    slots = preview_of(view, now, count).slots
+    return [(slot.at, view.name, "; ".join(filter(None, (off, slot.note)))) for slot in slots]
 
 
-def _data(job: Job, held: Group | None) -> dict[str, Any]:
-    start = held.paused_until if held else job.next_start_at
-    return {
-        "name": job.name,
-        "task": job.task,
-        "state": state_of(job, held).value,
-        "paused_by_group": str(held) if held else None,
-        "schedule": str(job.schedule),
-        "next_run_at": None if held else job.next_slot,
-        "next_start_at": None if start == UNPLANNED else start,
-        "last_run_at": job.last_run_at,
-        "last_status": job.last_status,
-        "consecutive_failures": job.consecutive_failures,
-        "problem": job.problem,
-    }
+def _when(view: JobView, now: datetime) -> tuple[str, str]:
+    """Return the next start of a job, and how far off that is; in parentheses that of one that is not enabled."""
+    if view.would_run_at and not view.job.enabled:
+        return f"({moment(view.would_run_at)})", "if it were enabled"
+    if view.waiting.has_users:
+        count = view.waiting.users
+        return moment(view.next_start), "users: not known" if count is None else f"users who wait: {count}"
+    return moment(view.next_start), "after this run" if view.after_run else relative(view.next_start, now)
+
+
+def _last(view: JobView, now: datetime) -> str:
+    """Return how the last run ended, and when: one with errors is no plain success."""
+    last = view.last
+    if last is None:
+        return "never ran"
+    errors = f" with {counted(last.errors, 'error')}" if last.errors else ""
+    return f"{last.status}{errors} {relative(last.finished_at, now)}"
+
+
+def _problem(view: JobView) -> str:
+    """Return what keeps the job, and what the code says otherwise than a person whose change holds."""
+    told = [view.attention if view.attention not in ("", view.state.value) else "", view.reason]
+    if view.job.pk is None:
+        told.append("not made yet: `migrate`, or a server that starts, makes it of the code")
+    if names := view.hidden_from_code:
+        told.append(f"changed by people, the code says otherwise: {', '.join(names)}")
+    return "; ".join(filter(None, told))
+
+
+def _event_data(event: JobEvent) -> dict[str, Any]:
+    names = ("at", "kind", "name", "actor", "reason", "data")
+    return {"of": "job" if event.job_id else "group", **{name: getattr(event, name) for name in names}}

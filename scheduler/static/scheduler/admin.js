@@ -22,7 +22,7 @@
   }
   function say(element) {
     const zone = zoneOf(element);
-    try { [element.textContent, element.title] = [spoken(element.dateTime, zone).slice(0, 3).join(" "), zone]; } catch { /* a zone this browser does not know: the server's words stay */ }
+    try { const [date, time, name] = spoken(element.dateTime, zone); [element.textContent, element.title] = [`${date} ${time}${element.dataset.fraction ?? ""} ${name}`, zone]; } catch { /* a zone this browser does not know: the server's words stay */ }
   }
   /* Words of a picture: the time in them is said in the shape that it was written in. */
   const shape = /^\d\d$|(\d{4}-\d\d-\d\d )?\d\d:\d\d(:\d\d)?( UTC)?/;
@@ -32,10 +32,13 @@
     else element.textContent = words.replace(shape, (all, full, seconds, zone) => (full ? date + " " : "") + time.slice(0, seconds ? 8 : all.length > 2 || time.slice(3, 5) > 0 ? 5 : 2) + (zone ? " " + name : ""));
   }
   const ago = new Intl.RelativeTimeFormat(language, { numeric: "always", style: "short" });
-  function count(element) {
-    const seconds = Math.round((new Date(element.dataset.at) - Date.now()) / 1000);
+  function agoWords(at) {
+    const seconds = Math.round((new Date(at) - Date.now()) / 1000);
     const [size, unit] = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]].find(([one]) => Math.abs(seconds) >= one) ?? [1, "second"];
-    const words = ago.format(Math.trunc(seconds / size), unit);
+    return ago.format(Math.trunc(seconds / size), unit);
+  }
+  function count(element) {
+    const words = agoWords(element.dataset.at);
     if (element.textContent !== words) element.textContent = words;
   }
   function localise(root = document) {
@@ -68,10 +71,37 @@
     });
     if (held >= 0) $$(focusable, region)[held]?.focus({ preventScroll: true });
   }
+  /* A page that cannot refresh says so: what it shows is of the moment in which the server last answered. */
+  const patience = 10000, lifetime = 60000, chosen = () => Number(recall("refresh", "15"));
+  let heard = Date.now(), silence = "";
+  function tell(why) {
+    const note = $("[data-sched-stale]"), age = note && $("[data-heard]", note);
+    document.body.toggleAttribute("data-sched-old", Boolean(why) && why !== "off");
+    if (!note) return;
+    note.hidden = !why;
+    note.classList.toggle("sched-bad", why !== "off");
+    note.classList.toggle("sched-warn", why === "off");
+    if (why && why !== silence) $("[role=status]", note).textContent = $("[role=status]", note).dataset[why];
+    if (why) age.textContent = (why === "off" ? age.dataset.off : age.dataset.heard).replace("{time}", agoWords(heard));
+    silence = why;
+  }
+  /* Without refresh no answer can fail to come: there the clock tells that the page is old. */
+  function grow() {
+    const off = !chosen() && $("[data-sched-live]") && Date.now() - heard >= lifetime;
+    const why = silence && silence !== "off" ? silence : off ? "off" : "";
+    if (why || silence) tell(why);
+  }
+  function answered(response) {
+    const shut = response.type === "opaqueredirect" || [401, 403].includes(response.status);
+    if (response.ok || response.status === 304) heard = Date.now();
+    tell(shut ? "shut" : response.ok || response.status === 304 ? "" : "silent");
+    return response.ok;
+  }
   async function refresh() {
     if (document.hidden) return;
-    const response = await fetch(location.href, { cache: "no-store", headers: { "X-Scheduler-Live": "1", ...(etag && { "If-None-Match": etag }) } });
-    if (response.status !== 200 || response.redirected) return;
+    const headers = { "X-Scheduler-Live": "1", ...(etag && { "If-None-Match": etag }) };
+    const response = await fetch(location.href, { cache: "no-store", redirect: "manual", signal: AbortSignal.timeout(patience), headers });
+    if (!answered(response)) return;
     etag = response.headers.get("ETag") ?? "";
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     for (const region of $$("[data-sched-live]")) {
@@ -79,12 +109,12 @@
       if (other) replace(region, other);
     }
   }
+  const look = () => refresh().catch(() => tell("silent")).finally(plan);
   function plan() {
     clearTimeout(timer);
-    const chosen = Number(recall("refresh", "15"));
-    if (!chosen || !$("[data-sched-live]")) return;
-    const wait = $("[data-sched-busy]") ? Math.min(3, chosen) : chosen;
-    timer = setTimeout(() => refresh().catch(() => {}).finally(plan), wait * 1000);
+    if (!chosen() || !$("[data-sched-live]")) return;
+    const wait = $("[data-sched-busy]") ? Math.min(3, chosen()) : chosen();
+    timer = setTimeout(look, wait * 1000);
   }
 
   /* The run log opens from the list in a dialog; a click with a modifier opens the plain page. */
@@ -109,8 +139,9 @@
       clearTimeout(waiting);
       waiting = setTimeout(async () => {
         const number = ++asked;
-        const response = await fetch(box.dataset.schedPreview, { method: "POST", body: new FormData(form) });
-        if (!response.ok || number !== asked) return;
+        const response = await fetch(box.dataset.schedPreview, { method: "POST", body: new FormData(form) }).catch(() => null);
+        if (number !== asked) return;
+        if (!response?.ok || response.redirected) { box.replaceChildren(); return; } /* none, rather than one of another schedule */
         const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
         box.replaceChildren(...document.importNode(fresh.body, true).childNodes);
         localise(box);
@@ -118,20 +149,30 @@
     });
   }
 
+  /* Other themes: each group that none folds is folded. */
+  for (const group of $$(".sched-folded:not(:has(details)):not(details *)")) {
+    const details = document.createElement("details"), summary = document.createElement("summary"), head = $("h2, .card-header", group);
+    if (!head) continue;
+    details.open = Boolean($(".errorlist, .errors", group));
+    details.append(summary, ...group.childNodes);
+    summary.append(head);
+    group.append(details);
+  }
+
   document.addEventListener("click", (event) => {
     const link = event.target.closest("[data-sched-dialog], [data-sched-dialog-body] .sched-tabs a[href*='/runs/'], [data-sched-dialog-body] a.sched-button");
     if (link && $("[data-sched-dialog-box]") && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
       event.preventDefault();
-      openLog(link.href, link.closest("tr")?.querySelector(".sched-name")?.textContent ?? $("#sched-dialog-title").textContent);
+      openLog(link.href, link.closest("tr")?.querySelector(".sched-name")?.textContent ?? $("#sched-dialog-title").textContent).catch(() => { location.href = link.href; });
     }
     const copy = event.target.closest("[data-sched-copy]");
     if (copy) navigator.clipboard.writeText($("#" + copy.dataset.schedCopy).textContent).then(() => copy.classList.add("sched-good"));
   });
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-sched-zone]")) { keep("zone", event.target.value); start(); }
-    if (event.target.matches("[data-sched-refresh]")) { keep("refresh", event.target.value); plan(); }
+    if (event.target.matches("[data-sched-refresh]")) { keep("refresh", event.target.value); chosen() && silence ? look() : plan(); }
   });
-  document.addEventListener("visibilitychange", () => { if (!document.hidden && Number(recall("refresh", "15"))) refresh().catch(() => {}).finally(plan); });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && chosen()) look(); });
   function start() {
     $$("[data-sched-toolbar]").forEach((bar) => {
       bar.hidden = false;
@@ -140,9 +181,14 @@
       $("[data-sched-refresh]", bar).value = recall("refresh", "15");
     });
     localise();
+    /* What the server draws day by day, it draws in the zone that this cookie names. */
+    const jar = `sched_zone=${recall("zone", "browser") === "job" ? "" : zoneOf(document.body)}`;
+    if (document.cookie.split("; ").includes(jar)) return;
+    document.cookie = jar + "; path=/; max-age=31536000; samesite=lax";
+    if ($("[data-sched-drawn-in]")) look();
   }
   start();
   $$("[data-sched-preview]").forEach(previewOf);
-  setInterval(() => $$(".sched-relative").forEach(count), 1000);
+  setInterval(() => { $$(".sched-relative").forEach(count); grow(); }, 1000);
   plan();
 })();

@@ -25,6 +25,8 @@ def _started(store: Any) -> Any:
 
 class InMemory(Peer):
     name = "APScheduler, memory"
+    lead_seconds = 4.0
+    bursts = 20
     note = "nothing is stored"
 
     def start(self) -> None:
@@ -44,6 +46,7 @@ class InSQLAlchemy(InMemory):
     name = "APScheduler, SQLAlchemy"
     note = "no run log, one process only"
     lead_seconds = 30.0
+    bursts = 1
 
     def start(self) -> None:
         from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore
@@ -55,6 +58,7 @@ class InDjango(InMemory, DjangoPeer):
     name = "django-apscheduler"
     note = "one process only"
     lead_seconds = 40.0
+    bursts = 1
     apps = ("django_apscheduler",)
 
     def start(self) -> None:

@@ -14,6 +14,8 @@ class Peer:
 
     name = ""
     lead_seconds = 10.0
+    bursts = 1
+    """How many are measured. One comes after a small one that warms it up; of more, the first one is cold."""
     note = ""
 
     def start(self) -> None:

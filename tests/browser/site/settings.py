@@ -25,3 +25,10 @@ LANGUAGES = [("en", "English"), ("de", "Deutsch"), ("ar", "Arabic")]
 ROOT_URLCONF = "tests.browser.site.urls"
 TEMPLATES = TEMPLATES
 SCHEDULER_POLL_SECONDS = 1.0
+EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+SCHEDULER_NOTIFY = [
+    {"channel": "email", "to": ["ops@example.com"]},
+    {"channel": "slack", "secret_url": "http://127.0.0.1:9/services/T000/B000/a-secret"},
+]
+SCHEDULER_SECRET_PINGS = {"often": "http://127.0.0.1:9/a-secret"}
+SCHEDULER_NOTIFY_PRIVATE = True

@@ -4,8 +4,8 @@ from contextlib import closing
 
 import pytest
 
-from scheduler.activity.database import DatabaseStore
-from scheduler.activity.redis import RedisStore
+from scheduler.activity.store.database import DatabaseStore
+from scheduler.activity.store.redis import RedisStore
 from tests.contract.activity.steps import make_users_job
 
 

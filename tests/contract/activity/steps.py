@@ -52,3 +52,17 @@ def without_version(entry):
 
 def keys_of(entries):
     return [entry.user_key for entry in entries]
+
+
+POISON = {
+    "a field is missing": lambda client, keys: client.hdel(keys.task, "wake_at"),
+    "no number": lambda client, keys: client.hset(keys.task, "events", "many"),
+    "a far instant": lambda client, keys: client.hset(keys.task, "created_at", "9" * 30),
+    "no JSON": lambda client, keys: client.hset(keys.task, "ids", "{"),
+    "a list": lambda client, keys: client.hset(keys.task, "ids", "[1]"),
+    "no text": lambda client, keys: client.hset(keys.task, "lock_token", b"\xff\xfe"),
+    "another state": lambda client, keys: client.hset(keys.task, "state", "lost"),
+    "another user": lambda client, keys: client.hset(keys.task, "user_key", "8"),
+    "another type": lambda client, keys: (client.delete(keys.task), client.lpush(keys.task, "x")),
+}
+"""What other programs may do to the hash of an entry, by name."""

@@ -1,4 +1,7 @@
-"""Both stores play the same random story as a dict does; what they say of it must be the same."""
+"""Both stores play the same random story as a dict does; what they say of it must be the same.
+
+In Redis other programs spoil entries meanwhile: each costs its own user what was noted, and no other one anything.
+"""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -9,8 +12,11 @@ import pytest
 
 from scheduler.activity.entry import Ending, ended, is_stale, noted, taken, written_off
 from scheduler.activity.keys import UserKeyBuilder
+from scheduler.activity.store.redis import RedisStore
+from scheduler.activity.store.redis_layout import Keys, entry_of
 from scheduler.models import EntryState, Job
 from scheduler.schedules import OnActivity
+from tests.contract.activity.steps import POISON
 from tests.factories import HOUR, MINUTE, T0
 
 pytestmark = pytest.mark.django_db
@@ -101,9 +107,52 @@ class Story:
         return replace(entry, events=entry.events - entry.taken_events, taken_events=0, version=0)
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_store_is_like_a_dict_with_a_memory(store, seed):
     job = Job.objects.create(name="summary", task="summary", schedule=RULES, created_at=T0)
     story = Story(store, job, Random(seed))
     for _ in range(STEPS):
         story.step()
+
+
+class SpoiledStory(Story):
+    """Now and then an entry becomes unreadable. What its user did since the last run is gone, the past is not."""
+
+    def __init__(self, store, job, random, client):
+        super().__init__(store, job, random)
+        self.client, self.spoiled = client, 0
+
+    def step(self):
+        live = [entry for entry in self.model.values() if entry.state != EntryState.DONE]
+        if live and self.random.random() < 0.2:
+            self.spoil(self.random.choice(live))
+        super().step()
+
+    def spoil(self, entry):
+        self.random.choice(list(POISON.values()))(self.client, Keys(self.job.name, entry.user_key))
+        self.model[entry.user_key] = replace(
+            entry, state=EntryState.DONE, lock_token="", taken_at=None, slot=None, taken_events=entry.events
+        )
+        self.spoiled += 1
+
+
+def spoiled_story(store, server, seed):
+    job = Job.objects.create(name="summary", task="summary", schedule=RULES, created_at=T0)
+    story = SpoiledStory(store, job, Random(seed), server.client)
+    for _ in range(STEPS):
+        story.step()
+    return story
+
+
+@pytest.mark.sweep(5)
+@pytest.mark.parametrize("seed", range(6))
+def test_what_others_spoil_in_redis_costs_only_its_user_I20(redis_store, redis_server, seed):
+    assert spoiled_story(redis_store, redis_server, seed).spoiled
+
+
+def test_the_story_notices_a_store_that_trusts_what_it_reads(redis_store, redis_server, monkeypatch):
+    trusting = lambda self, keys, columns: entry_of(columns, keys.user) if columns else None  # noqa: E731
+    monkeypatch.setattr(RedisStore, "_readable", trusting)
+    with pytest.raises((AssertionError, AttributeError, KeyError, TypeError, ValueError)):
+        spoiled_story(redis_store, redis_server, 0)

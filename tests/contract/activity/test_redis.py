@@ -8,19 +8,19 @@ from datetime import timedelta
 
 import pytest
 
-from scheduler.activity.base import ActivityStoreUnavailable
+from scheduler.activity import service as activity
 from scheduler.activity.entry import Ending, ended, noted
 from scheduler.activity.keys import UserKeyBuilder
-from scheduler.activity.redis import RedisStore
-from scheduler.activity.redis_layout import Keys, queue_of, running_of
+from scheduler.activity.service import Users
+from scheduler.activity.store.base import ActivityStoreUnavailable
+from scheduler.activity.store.redis import RedisStore
+from scheduler.activity.store.redis_layout import Keys, queue_of, running_of
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.engine import activity
-from scheduler.engine.activity import Users
-from scheduler.locks.base import Bid
-from scheduler.locks.redis import RedisLock
 from scheduler.models import EntryState
 from scheduler.schedules import OnActivity
-from tests.contract.activity.steps import BUILD, DUE, RULES, USER, end, held, keys_of, note, past, take
+from scheduler.slot_locks.base import Bid
+from scheduler.slot_locks.redis import RedisLock
+from tests.contract.activity.steps import BUILD, DUE, POISON, RULES, USER, end, held, keys_of, note, past, take
 from tests.factories import T0, at
 
 pytestmark = pytest.mark.django_db
@@ -188,14 +188,70 @@ def test_a_swap_whose_answer_was_lost_does_no_harm_when_it_is_asked_again(redis_
     ],
     ids=["find", "swap", "is_idle", "due", "running", "next_due_at", "depths"],
 )
-def test_a_redis_that_is_away_or_holds_something_else_is_an_error(ask, redis_server, job):
+def test_a_redis_that_is_away_is_an_error(ask, job):
     with closing(RedisStore("redis://127.0.0.1:1/0")) as store, pytest.raises(ActivityStoreUnavailable, match="refus"):
         ask(store, job)
-    keys = Keys(job.name, USER.key)
+
+
+def test_keys_that_hold_something_else_are_set_aside_and_the_others_are_read(redis_store, redis_server, job):
+    client, keys = redis_server.client, Keys(job.name, USER.key)
     for key in (keys.task, queue_of(job.name), running_of(job.name)):
-        redis_server.client.set(key, "mine")
-    with closing(RedisStore(redis_server.url)) as store, pytest.raises(ActivityStoreUnavailable, match="WRONGTYPE"):
-        ask(store, job)
+        client.set(key, "mine")
+    assert not redis_store.is_idle([job], T0)
+    assert redis_store.depths([job]) == {"summary": 0}
+    assert redis_store.next_due_at([job]) is None
+    assert redis_store.due(job, T0, 1) == redis_store.running(job) == []
+    assert redis_store.find(job, USER.key) is None
+    note(redis_store, job)
+    assert keys_of(redis_store.due(job, DUE, 10)) == [USER.key]
+    assert client.get(keys.aside) == client.get(f"{queue_of(job.name)}:unreadable") == "mine"
+
+
+@pytest.mark.parametrize("set_of", [queue_of, running_of])
+def test_an_activity_is_noted_at_once_where_a_set_is_none_I20(redis_store, redis_server, job, set_of):
+    """And nothing of the entry that it belongs to is lost before."""
+    first = note(redis_store, job)
+    redis_server.client.delete(set_of(job.name))
+    redis_server.client.set(set_of(job.name), "mine")
+    users = Users(redis_store, job, RULES)
+    assert activity.note(users, USER, T0)
+    assert redis_store.find(job, USER.key).events == first.events + 1
+    assert redis_server.client.get(f"{set_of(job.name)}:unreadable") == "mine"
+    assert keys_of(redis_store.due(job, DUE, 10)) == [USER.key]
+
+
+@pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
+@pytest.mark.parametrize("state", [EntryState.PENDING, EntryState.RUNNING])
+def test_an_entry_that_cannot_be_read_is_set_aside_once_I20(redis_store, redis_server, job, caplog, poison, state):
+    bad, good = note(redis_store, job), note(redis_store, job, BUILD.user(3))
+    if state == EntryState.RUNNING:
+        take(redis_store, job, bad)
+        take(redis_store, job, good)
+    keys = Keys(job.name, USER.key)
+    poison(redis_server.client, keys)
+
+    read = (lambda: redis_store.due(job, DUE, 10)) if state == EntryState.PENDING else lambda: redis_store.running(job)
+    assert keys_of(read()) == keys_of(read()) == [good.user_key]
+    assert [record.action for record in caplog.records] == ["activity_set_aside"]
+    assert redis_server.client.exists(keys.aside)
+    assert redis_store.set_aside([job]) == {job.name: 1}
+    redis_server.client.delete(keys.aside)
+    assert redis_store.set_aside([job]) == {job.name: 0}, "what people have deleted is not counted"
+    assert note(redis_store, job).events == 1, "the user is noted again"
+
+
+def test_members_that_are_no_text_are_dropped(redis_store, redis_server, job):
+    redis_server.client.zadd(queue_of(job.name), {b"\xff": 1})
+    note(redis_store, job)
+    redis_store.due(job, DUE, 10)
+    assert redis_store.depths([job]) == {"summary": 1}
+
+
+def test_what_is_remembered_and_cannot_be_read_is_forgotten(redis_store, redis_server, job):
+    keys = Keys(job.name, USER.key)
+    redis_server.client.set(keys.last_execution, "yesterday")
+    redis_server.client.lpush(keys.failures, "x")
+    assert note(redis_store, job).events == 1
 
 
 def wait_until(condition):
@@ -203,3 +259,9 @@ def wait_until(condition):
     while not condition():
         assert SYSTEM_CLOCK.monotonic() < end
         threading.Event().wait(0.005)
+
+
+@pytest.mark.parametrize("score", ["inf", "-inf", "1e19", "-1e19"])
+def test_a_score_that_is_no_instant_is_no_time_to_wake_up_I20(redis_store, redis_server, job, score):
+    redis_server.client.zadd(queue_of(job.name), {USER.key: score})
+    assert redis_store.next_due_at([job]) is None

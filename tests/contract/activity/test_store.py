@@ -4,10 +4,11 @@ from dataclasses import replace
 from datetime import UTC, timedelta
 
 import pytest
+from django.db import IntegrityError, connection
 
-from scheduler.activity.database import DatabaseStore
 from scheduler.activity.entry import Ending, ended, noted, written_off
-from scheduler.models import EntryState
+from scheduler.activity.store.database import DatabaseStore
+from scheduler.models import Activity, EntryState
 from tests.contract.activity.steps import (
     BUILD,
     DUE,
@@ -52,6 +53,13 @@ def test_what_is_put_is_found_again_in_every_field(store, job):
     running = held(found)
     assert store.swap(job, found, running)
     assert without_version(store.find(job, USER.key)) == without_version(running)
+
+
+def test_what_the_database_refuses_is_an_error_and_no_faster_request(job):
+    """A request that took it for one would try a thousand times."""
+    wrong = replace(noted(None, USER, RULES, T0)[0], state=None)
+    with pytest.raises(IntegrityError):
+        DatabaseStore("default").swap(job, None, wrong)
 
 
 def test_of_two_that_make_an_entry_the_second_is_refused(store, job):
@@ -267,3 +275,27 @@ def test_a_store_that_was_closed_connects_again(store, job):
     entry = note(store, job)
     store.close()
     assert store.find(job, USER.key) == entry
+
+
+@pytest.mark.parametrize("ids", ["null", "7", '"text"', "[1]", "true"])
+def test_spoiled_ids_in_the_database_cost_no_other_user_anything_I20(job, ids):
+    store = DatabaseStore("default")
+    bad, good = note(store, job), note(store, job, BUILD.user(3))
+    with connection.cursor() as cursor:
+        quote = connection.ops.quote_name
+        table, key = quote(Activity._meta.db_table), quote("user_key")
+        cursor.execute(f"UPDATE {table} SET {quote('ids')} = %s WHERE {key} = %s", [ids, bad.user_key])
+    assert set(keys_of(store.due(job, DUE, 10))) == {bad.user_key, good.user_key}
+    assert store.find(job, bad.user_key).ids == {}
+
+
+@pytest.mark.parametrize("user", ["7", "a:b*}%7D"])
+def test_users_are_found_who_have_failed_often_enough_for_as_long_as_that_counts(store, user):
+    job, user = make_users_job("sum[m]*ary"), BUILD.user(user)
+    end(store, job, take(store, job, note(store, job)))
+    for hour in (1, 2):
+        done = end(store, job, take(store, job, note(store, job, user)), Ending.FAILED, at(hours=hour))
+    assert [(one.user_key, one.failures) for one in store.failed(job, 2, at(hours=2), 9)] == [(user.key, 2)]
+    assert store.failed(job, 3, at(hours=2), 9) == []
+    assert store.failed(job, 2, done.failures_until, 9) == []
+    assert store.failed(job, 2, at(hours=2), 0) == []

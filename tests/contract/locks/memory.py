@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scheduler.clock import Clock
-from scheduler.locks.base import Answer, Bid, LockUnavailable
+from scheduler.slot_locks.base import Answer, Bid, LockUnavailable
 
 
 @dataclass
@@ -45,6 +45,11 @@ class MemoryLock:
         with self._changed:
             return [self._renewed(bid, seconds) for bid, seconds in leases]
 
+    def keep(self, leases: Sequence[tuple[Bid, float]]) -> list[bool]:
+        self._answer()
+        with self._changed:
+            return [self._kept(bid, seconds) for bid, seconds in leases]
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -53,6 +58,13 @@ class MemoryLock:
         if hold is None or hold.owner != bid.owner:
             return False
         hold.until = self._clock.monotonic() + seconds
+        return True
+
+    def _kept(self, bid: Bid, seconds: float) -> bool:
+        hold = self._living(bid)
+        if hold is not None and hold.owner != bid.owner:
+            return False
+        self.holds[bid.job, bid.slot] = Hold(bid.owner, bid.host, self._clock.monotonic() + seconds)
         return True
 
     def _living(self, bid: Bid) -> Hold | None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from scheduler.locks.base import Answer, Bid, LockUnavailable, SlotLock
-from scheduler.locks.redis import RedisLock, key_of
+from scheduler.slot_locks.base import Answer, Bid, LockUnavailable, SlotLock
+from scheduler.slot_locks.redis import RedisLock, key_of
 from scheduler.testing import ManualClock
 from tests.contract.locks.memory import MemoryLock
 from tests.factories import at
@@ -129,12 +129,24 @@ def test_giving_back_what_has_expired_or_is_anothers_changes_nothing_T2(case: Ca
     assert not case.lock.take(OURS, LEASE).fence
 
 
+def test_a_slot_that_was_run_can_be_kept_after_its_lease_unless_another_has_it_by_then_T2(case: Case) -> None:
+    case.lock.take(OURS, LEASE)
+    case.expire(OURS)
+    assert case.lock.keep([(OURS, 10 * LEASE)]) == [True]
+    assert case.seconds_left(OURS) == pytest.approx(10 * LEASE, abs=5)
+    assert case.lock.take(THEIRS, LEASE) == Answer(holder="web-1:1")
+    assert case.lock.keep([(THEIRS, LEASE)]) == [False]
+    assert case.lock.take(replace(THEIRS, former=(OURS.owner,)), LEASE).fence == 2
+
+
 def test_a_lock_that_is_away_is_an_error_and_never_a_yes_T2(case: Case) -> None:
     case.go_away()
     with pytest.raises(LockUnavailable):
         case.lock.take(OURS, LEASE)
     with pytest.raises(LockUnavailable):
         case.lock.renew([(OURS, LEASE)])
+    with pytest.raises(LockUnavailable):
+        case.lock.keep([(OURS, LEASE)])
 
 
 def test_of_many_that_ask_at_once_exactly_one_gets_the_slot_S1(lock: SlotLock) -> None:

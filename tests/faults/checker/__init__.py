@@ -19,6 +19,7 @@ RULES: tuple[Rule, ...] = (
     testimony.not_early_by_its_own_clock,
     tokens.grow,
     tokens.terminal_stays,
+    tokens.only_the_living_save,
     holding.nothing_held_by_the_dead,
     causes.only_the_dead_are_rescued,
     causes.nothing_ends_without_a_cause,

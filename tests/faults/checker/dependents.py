@@ -61,7 +61,7 @@ def every_success_is_followed(evidence: Evidence) -> Iterator[Violation]:
         if spec is None or not spec.parents or evidence.off_plan & {job.name, *spec.parents}:
             continue
         own = rows.get(job.name, [])
-        goes_on = job.next_start_at or any(row.is_living or row.status == "pending" for row in own)
+        goes_on = job.wake_at or any(row.is_living or row.status == "pending" for row in own)
         since = max((row.slot for row in own), default=job.anchor_at)
         ends = [_last_success(rows.get(parent, [])) for parent in spec.parents]
         if not goes_on and since and all(end and end > since for end in ends):

@@ -17,8 +17,6 @@ from .model import Model, model_of
 AHEAD = 0.25
 """Seconds before its slot at which a run may be claimed, and the next slot be planned."""
 ENDED = ("succeeded", "failed")
-TO_BE_PLANNED = datetime(1970, 1, 1, tzinfo=UTC)
-"""The next start of a job that was resumed and not planned yet: its next slot then only says from when on."""
 
 
 def never_later(evidence: Evidence) -> Iterator[Violation]:
@@ -56,25 +54,25 @@ def goes_on(evidence: Evidence) -> Iterator[Violation]:
         busy = {row.job for row in sample.rows if row.is_living}
         for job in sample.jobs:
             spec = evidence.specs.get(job.name)
-            if spec is None or job.name in busy | evidence.off_plan or job.next_start_at == TO_BE_PLANNED:
+            to_plan = job.stale and not job.orphaned_at
+            if spec is None or job.name in busy | evidence.off_plan or to_plan:
                 continue
             goes_on = spec.interval or spec.nightly
             if goes_on and not spec.options.get("breaker_threshold") and not _starts_soon(evidence, sample, spec, job):
-                yield Violation("I9", f"{job.name}: slot {job.next_run_at} shall start at {job.next_start_at}")
+                yield Violation("I9", f"{job.name}: slot {job.next_run_at} shall start at {job.wake_at}")
 
 
 def _starts_soon(evidence: Evidence, sample: Sample, spec: Spec, job: JobRow) -> bool:
-    if job.next_run_at is None or job.next_start_at is None or evidence.clock_moved:
-        return bool(job.next_run_at and job.next_start_at)
+    if job.next_run_at is None or job.wake_at is None or evidence.clock_moved:
+        return bool(job.next_run_at and job.wake_at)
     begin = max(job.next_run_at.timestamp(), sample.wall + AHEAD)
-    return job.next_start_at.timestamp() <= begin + spec.jitter + max(backoff_of(spec)) + evidence.early
+    return job.wake_at.timestamp() <= begin + spec.jitter + max(backoff_of(spec)) + evidence.early
 
 
 def one_catch_up(evidence: Evidence) -> Iterator[Violation]:
     """I10: a run stands for all slots that were due when it was claimed, so the next run is for a later one.
 
-    Slots that come due between its claim and its end are skipped, so none up to its start is left. (A start that
-    waits for a backoff is claimed a moment ahead of it: a slot of that moment is left.)
+    Slots that come due between its claim and its end are skipped, so none up to its start is left.
     """
     if evidence.clock_moved:
         return
@@ -115,9 +113,8 @@ def _goes_off_its_grid(evidence: Evidence, job: JobRow) -> bool:
 
 
 def _strange(job: JobRow, model: Model, rows: list[Row]) -> Iterator[Violation]:
-    is_planned = job.next_start_at != TO_BE_PLANNED
     named = [
-        job.next_run_at if is_planned else None,
+        job.next_run_at,
         *(row.slot for row in rows),
         *(row.coalesced_from for row in rows),
     ]

@@ -52,7 +52,7 @@ def broken_once(evidence: Evidence) -> Iterator[Violation]:
             )
         if job.consecutive_failures >= threshold and job.broken_at is None:
             yield Violation("I14", f"{job.name} failed {job.consecutive_failures} times in a row and is not broken")
-        if job.broken_at and not notices and not resets and not _notice_may_be_lost(evidence, job.broken_at):
+        if job.broken_at and not told and not resets and not _notice_may_be_lost(evidence, job.broken_at):
             yield Violation("I14", f"{job.name} is broken, and nobody was told")
         for begin, end in zip([float("-inf"), *resets], [*resets, FOR_EVER], strict=True):
             yield from _told_once(evidence, [line for line in notices if begin <= line.mono < end], end)

@@ -11,8 +11,6 @@ from .base import Violation, starts, was_out
 NEVER_STARTED = ("skipped", "missed", "pending")
 SETTLED = 5.0
 """Seconds in which runs that were claimed before the clock was set may still start."""
-EXACT = 0.02
-"""How exactly a process reads its own clock."""
 
 
 def not_early(evidence: Evidence) -> Iterator[Violation]:
@@ -32,7 +30,7 @@ def not_early_by_its_own_clock(evidence: Evidence) -> Iterator[Violation]:
     for line in starts(evidence) if evidence.steps else ():
         settled = all(not 0 <= line.mono - step < SETTLED for step in evidence.steps)
         settled = settled and not was_out(evidence, line.runner, line.mono - SETTLED, line.mono)
-        if line.slot and line.attempt == 1 and settled and line.seen + EXACT < line.slot.timestamp():
+        if line.slot and line.attempt == 1 and settled and line.seen < line.slot.timestamp():
             early = line.slot.timestamp() - line.seen
             yield Violation("I4", f"{line.job} {line.slot} started {early:.3f} s early by the clock of {line.runner}")
 

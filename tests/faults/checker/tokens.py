@@ -53,5 +53,12 @@ def terminal_stays(evidence: Evidence) -> Iterator[Violation]:
         over = {pk: row for pk, row in rows.items() if row.status not in ("pending", "running") and not row.is_living}
 
 
+def only_the_living_save(evidence: Evidence) -> Iterator[Violation]:
+    """I5: a row has the state of its run only while that lives; what is saved under a void token stands nowhere."""
+    for row in evidence.last.rows:
+        if row.saved and not row.is_living:
+            yield Violation("I5", f"{row.job} {row.slot} is {row.status}, and its run has saved its state since")
+
+
 def _verdict(row: Row) -> tuple[object, ...]:
     return row.status, row.token, row.finished_at

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from scheduler.activity.stores import chosen_store
+from scheduler.activity.store.chosen import chosen_store
 
 
 @pytest.fixture(params=["database", "redis"])

@@ -3,7 +3,7 @@
 import pytest
 
 from scheduler import OnActivity, schedule_user_task
-from scheduler.engine.clockstep import clock_moved_back
+from scheduler.engine.mend.clock_change import clock_moved_back
 from scheduler.models import Activity, RunLog
 from scheduler.registry import register, registry
 from scheduler.testing import ManualScheduler

@@ -18,9 +18,9 @@ from scheduler import (
     schedule_user_task,
     update_job,
 )
-from scheduler.activity.database import DatabaseStore
+from scheduler.activity.store.database import DatabaseStore
 from scheduler.engine.control import get_job
-from scheduler.engine.explain import Verdict
+from scheduler.engine.explain.explain_slot import Verdict
 from scheduler.exceptions import ActivityStoreUnavailable, InvalidOption, InvalidSchedule
 from scheduler.models import RunLog, Status
 from scheduler.registry import register, registry
@@ -60,7 +60,9 @@ def away(monkeypatch):
 def test_people_change_the_rules_and_go_back_to_those_of_the_code():
     update_job("summary", schedule=OnActivity(10 * MINUTE))
     assert get_job("summary").schedule == OnActivity(10 * MINUTE)
-    update_job("summary", schedule="every 1h")
+    with pytest.raises(InvalidOption, match="needs 'user_id', 'device_id', 'agent_id'"):
+        update_job("summary", schedule="every 1h")
+    update_job("summary", schedule="every 1h", kwargs={"user_id": 7, "device_id": None, "agent_id": None})
     assert get_job("summary").schedule == Every(hours=1)
     update_job("summary", schedule="on activity after 5m")
     assert get_job("summary").schedule == OnActivity(5 * MINUTE)

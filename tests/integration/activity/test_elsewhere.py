@@ -1,10 +1,11 @@
 """Workers outside of this scheduler take users and tell how it went. I5, I12, I20."""
 
 import pytest
+from asgiref.sync import async_to_sync
 
 from scheduler import OnActivity, get_queue_depths, get_scheduler, init_scheduler, schedule_user_task
-from scheduler.activity.stores import chosen_store
-from scheduler.engine.activity import drain
+from scheduler.activity.service import drain
+from scheduler.activity.store.chosen import chosen_store
 from scheduler.exceptions import InvalidOption, UnknownTask
 from scheduler.models import Job, RunLog, Status, Trigger
 from scheduler.registry import registry
@@ -98,6 +99,48 @@ def test_a_worker_that_gives_no_answer_is_lost_and_the_user_is_not(play, elsewhe
     second = elsewhere.get_pending_task("profile")
     assert second.user_key == first.user_key
     assert second.lock_token != first.lock_token
+
+
+def test_an_answer_after_the_timeout_comes_too_late_though_nobody_has_looked_since_I5_I20(play, elsewhere):
+    play.clock.set(at(minutes=31))
+    task = elsewhere.get_pending_task("profile")
+    play.clock.set(at(minutes=36))
+
+    assert not elsewhere.complete_task("profile", task.user_key, task.lock_token, True)
+
+    assert not RunLog.objects.exists()
+    drained(play, at(minutes=36))
+    assert RunLog.objects.get().status == Status.LOST
+
+
+def test_a_type_is_known_before_it_has_a_row(elsewhere):
+    assert not Job.objects.exists()
+    assert elsewhere.get_task_config("profile") == RULES
+    keys = elsewhere.user_keys("profile")
+    assert (keys.dimensions, keys.count) == (("user_id", "device_id"), 2)
+    assert keys.from_dict({"user_id": 7, "device_id": "phone", "agent_id": None}) == keys.build(7, "phone") == "7:phone"
+    assert elsewhere.user_keys("profile").from_dict({"user_id": 7}) == "7:default"
+
+
+def test_ids_that_name_no_user_are_refused(elsewhere):
+    keys = elsewhere.user_keys("profile")
+    with pytest.raises(InvalidOption, match="user_id, device_id, agent_id"):
+        keys.from_dict({"device_id": "phone"})
+    with pytest.raises(InvalidOption, match="user_id, device_id, agent_id"):
+        keys.from_dict({"user_id": 7, "device": "phone"})
+
+
+def test_async_workers_take_part_too_I20(play, elsewhere):
+    async def work():
+        task = await elsewhere.aget_pending_task("profile")
+        again = await elsewhere.aget_pending_task("profile")
+        done = await elsewhere.acomplete_task("profile", task.user_key, task.lock_token, True)
+        await elsewhere.astop(timeout=1)
+        return again, done
+
+    play.clock.set(at(minutes=31))
+    assert async_to_sync(work)() == (None, True)
+    assert RunLog.objects.get().status == Status.SUCCEEDED
 
 
 def test_a_handler_that_comes_later_runs_it_here(play, elsewhere):

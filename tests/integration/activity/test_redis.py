@@ -6,13 +6,13 @@ import pytest
 from django.db import OperationalError
 
 from scheduler import OnActivity, get_queue_depths, schedule_user_task
-from scheduler.activity.base import ActivityStoreUnavailable
-from scheduler.activity.stores import chosen_store
+from scheduler.activity import service as activity
+from scheduler.activity.drainer import Drainer
+from scheduler.activity.store.base import ActivityStoreUnavailable
+from scheduler.activity.store.chosen import chosen_store
 from scheduler.conf import conf
-from scheduler.engine import activity
 from scheduler.models import Job, RunLog, Status
 from scheduler.registry import register, registry
-from scheduler.runtime.drainer import Drainer
 from scheduler.runtime.service import Service
 from scheduler.testing import ManualScheduler
 from tests.factories import MINUTE, T0, at
@@ -44,7 +44,7 @@ def play(calls, settings, lasting_redis):
 def service(play):
     """The activity thread of a process that has joined, without the thread."""
     member = SimpleNamespace(may_claim=lambda: True)
-    return Service("activity", Drainer(play._engine, member, play.clock).step, play.clock)
+    return Service("activity", Drainer(play._engine, member.may_claim, play.clock).step, play.clock)
 
 
 def running():
@@ -52,7 +52,7 @@ def running():
 
 
 def statuses():
-    return list(RunLog.objects.order_by("scheduled_for", "attempt").values_list("status", flat=True))
+    return list(RunLog.objects.order_by("scheduled_for", "pk").values_list("status", flat=True))
 
 
 def test_whoever_tells_of_an_activity_hears_that_redis_is_away(play, lasting_redis):

@@ -21,13 +21,16 @@ from scheduler import (
     schedule_user_task,
     update_job,
 )
-from scheduler.activity.stores import chosen_store
-from scheduler.engine.activity import drain
+from scheduler.activity import service as activity
+from scheduler.activity.service import drain
+from scheduler.activity.store.chosen import chosen_store
+from scheduler.engine.sync.follow_code import sync
 from scheduler.exceptions import InvalidOption
 from scheduler.models import Activity, EntryState, Job, RunLog, Status, Trigger
 from scheduler.registry import register, registry
 from scheduler.testing import ManualScheduler
-from tests.factories import MINUTE, T0, at
+from tests.contract.activity.steps import note
+from tests.factories import MINUTE, T0, at, make_engine, tick_at
 
 pytestmark = pytest.mark.django_db
 in_the_database = pytest.mark.parametrize("store", ["database"], indirect=True)
@@ -61,7 +64,7 @@ def play(summary, store):
 
 
 def statuses():
-    return list(RunLog.objects.order_by("scheduled_for").values_list("status", flat=True))
+    return list(RunLog.objects.order_by("scheduled_for", "pk").values_list("status", flat=True))
 
 
 def entry():
@@ -233,7 +236,7 @@ def test_where_no_run_comes_the_answer_is_no_with_a_warning(play, caplog, why):
     elif why == "no such job":
         name = "sumary"
     else:
-        update_job("summary", schedule="every 1h")
+        update_job("summary", schedule="manual")
 
     with caplog.at_level(logging.WARNING, "scheduler"):
         assert schedule_user_task(name, 7) is False
@@ -298,3 +301,31 @@ def test_a_user_that_asks_inside_a_transaction_that_fails_has_not_asked(play):
         transaction.set_rollback(True)
 
     assert not Activity.objects.exists()
+
+
+@pytest.mark.parametrize("step", ["running", "due", "promise"])
+def test_what_is_wrong_with_the_users_of_one_job_keeps_no_user_of_another_from_a_run_I20(
+    store, summary, monkeypatch, step
+):
+    register("other", schedule=OnActivity(30 * MINUTE))(lambda user_id, device_id, agent_id: None)
+    try:
+        engine = make_engine(tasks=registry)
+        sync(engine, T0)
+        tick_at(engine, T0)
+        for name in ("other", "summary"):
+            with transaction.atomic():
+                note(store, Job.objects.get(name=name))
+        where, name = (activity, "_promise") if step == "promise" else (store, step)
+        real = getattr(where, name)
+
+        def failing(*given):
+            if any("other" in (str(one), str(getattr(one, "job", ""))) for one in given):
+                raise ValueError("it is spoiled")
+            return real(*given)
+
+        monkeypatch.setattr(where, name, failing)
+        drain(engine, store, at(minutes=31))
+        assert "summary" in RunLog.objects.values_list("job__name", flat=True)
+        monkeypatch.undo()
+    finally:
+        registry.remove("other")

@@ -3,15 +3,16 @@
 import asyncio
 import threading
 from contextlib import contextmanager
+from datetime import timedelta
 
 import pytest
 
-from scheduler import schedule_user_task
+from scheduler import schedule_user_task, update_job
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import Activity, EntryState, Instance, RunLog, Status
 from scheduler.registry import register, registry
 from scheduler.runtime.runner import Runner
-from scheduler.schedules import OnActivity
+from scheduler.schedules import Manual, OnActivity, Once
 
 pytestmark = pytest.mark.usefixtures("file_database")
 PATIENCE = 20.0
@@ -80,6 +81,33 @@ def test_what_happens_while_a_run_goes_on_has_the_next_one():
         assert schedule_user_task("visit", 7)
         goes_on.set()
         until(lambda: succeeded().count() == 2)
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_users_leave_a_worker_to_the_plan_however_many_wait_I15(settings, workers):
+    settings.SCHEDULER_MAX_WORKERS = workers
+    planned, lock, now, most = threading.Event(), threading.Lock(), [], []
+
+    def visit(user_id, device_id, agent_id):
+        with lock:
+            now.append(user_id)
+            most.append(len(now))
+        assert planned.wait(PATIENCE)
+        with lock:
+            now.remove(user_id)
+
+    register("plan", schedule=Manual())(planned.set)
+    try:
+        with running(visit):
+            for user in range(5):
+                schedule_user_task("visit", user)
+            until(lambda: len(now) == workers - 1)
+            update_job("plan", schedule=Once(SYSTEM_CLOCK.now() + timedelta(seconds=0.2)))
+            until(lambda: succeeded().count() == 5)
+    finally:
+        registry.remove("plan")
+
+    assert max(most) == workers - 1
 
 
 def test_a_stop_while_a_run_goes_on_loses_no_user():

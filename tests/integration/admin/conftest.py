@@ -1,12 +1,6 @@
-from datetime import datetime
-
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
-
-from scheduler.clock import SYSTEM_CLOCK
-from scheduler.engine import dbtime
-from scheduler.registry import register, registry
 
 
 def client_of(user: User) -> Client:
@@ -28,22 +22,3 @@ def viewer(db):
     rights = Permission.objects.filter(content_type__app_label="scheduler", codename__startswith="view_")
     user.user_permissions.set(rights)
     return client_of(user)
-
-
-@pytest.fixture
-def stop_clock(monkeypatch):
-    """Let it be one instant, on this host and on any database: `stop_clock(at)`."""
-
-    def stop(at: datetime) -> None:
-        monkeypatch.setattr(SYSTEM_CLOCK, "now", lambda: at)
-        monkeypatch.setattr(dbtime, "CLOCK_QUERIES", {})
-
-    return stop
-
-
-@pytest.fixture
-def task():
-    """A registered task of the name “task”."""
-    register("task")(lambda: None)
-    yield registry.get("task")
-    registry.remove("task")

@@ -21,5 +21,5 @@ def told(response: HttpResponse) -> list[str]:
 
 def text_of(response: HttpResponse) -> str:
     """The words of a page, without its tags."""
-    body = re.sub(r"<(script|style)\b.*?</\1>", "", response.rendered_content, flags=re.DOTALL)
+    body = re.sub(r"<(script|style)\b.*?</\1>", "", response.text, flags=re.DOTALL)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())

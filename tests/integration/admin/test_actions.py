@@ -95,7 +95,7 @@ def test_a_bulk_pause_is_confirmed_on_a_page_before_anything_happens(boss):
 def test_a_bulk_pause_of_everything_carries_no_list_of_a_thousand_ids(boss):
     jobs = [make_job(f"job{n}") for n in range(3)]
     response = do(boss, "pause", *jobs, select_across="1")
-    assert response.rendered_content.count('name="_selected_action"') == 1
+    assert response.text.count('name="_selected_action"') == 1
     do(boss, "pause", jobs[0], select_across="1", confirmed="1")
     assert Job.objects.filter(paused_at__isnull=False).count() == 3
 
@@ -140,7 +140,10 @@ def test_every_change_leaves_an_entry_with_who_what_and_why(boss):
 def test_a_change_is_made_by_post_only(boss):
     job = make_job()
     for name in ("run", "resume", "reset", "follow_code"):
-        assert boss.get(page(f"job_{name}", job.pk)).status_code == 405
+        answer = boss.get(page(f"job_{name}", job.pk))
+        assert answer.url == page("job_page", job.pk)
+        assert "Nothing was done" in told(answer)[-1]
+        assert boss.put(page(f"job_{name}", job.pk)).status_code == 405
     assert not RunLog.objects.exists()
 
 
@@ -150,7 +153,7 @@ def test_a_button_returns_to_the_page_it_stood_on_and_to_no_other_site(boss):
     assert boss.post(page("job_resume", job.pk), headers={"Referer": here}).url == here
     away = boss.post(page("job_resume", job.pk), {"next": "https://evil.example/"})
     assert away.url == page("job_page", job.pk)
-    form = boss.get(page("job_pause", job.pk), headers={"Referer": "javascript:alert(1)"}).rendered_content
+    form = boss.get(page("job_pause", job.pk), headers={"Referer": "javascript:alert(1)"}).text
     assert "javascript:" not in form
 
 

@@ -21,7 +21,7 @@ def living(db) -> Instance:
 
 
 def test_who_lives_by_the_clock_of_the_database_lives_on_every_page_N4(boss, wrong_host_clock, living):
-    make_job("soon", Every(minutes=1), columns={"next_start_at": T0 + timedelta(seconds=50)})
+    make_job("soon", Every(minutes=1), columns={"wake_at": T0 + timedelta(seconds=50)})
     for name in ("job_changelist", "job_overview", "instance_changelist"):
         words = text_of(boss.get(page(name)))
         assert "1 live instance runs the scheduler." in words
@@ -32,12 +32,12 @@ def test_who_lives_by_the_clock_of_the_database_lives_on_every_page_N4(boss, wro
 
 
 def test_ages_and_starts_are_told_from_the_time_of_the_database(boss, wrong_host_clock, living):
-    job = make_job("soon", Every(minutes=30), columns={"last_run_at": T0 - HOUR, "next_start_at": T0 + HOUR / 2})
+    job = make_job("soon", Every(minutes=30), columns={"last_run_at": T0 - HOUR, "wake_at": T0 + HOUR / 2})
     assert "in 30 min" in text_of(boss.get(page("job_changelist")))
     words = text_of(boss.get(page("job_page", job.pk)))
     assert "in 30 min" in words
     assert "1 h ago" in words
-    assert ">1 h<" in boss.get(page("instance_changelist")).rendered_content  # the uptime
+    assert ">1 h<" in boss.get(page("instance_changelist")).text  # the uptime
 
 
 def test_a_pause_ends_an_hour_after_the_time_of_the_database(boss, wrong_host_clock):

@@ -42,7 +42,7 @@ def test_the_bulk_action_asks_once_for_all_and_starts_none_before(boss, mail):
     words = text_of(response)
     assert "mail" in words
     assert "1 other job was chosen" in words
-    assert response.rendered_content.count('name="_selected_action"') == 2
+    assert response.text.count('name="_selected_action"') == 2
     assert not RunLog.objects.exists()
     do(boss, "run_now", mail, calm, confirmed="1")
     assert {run.job.name for run in RunLog.objects.all()} == {"mail", "calm"}
@@ -51,7 +51,7 @@ def test_the_bulk_action_asks_once_for_all_and_starts_none_before(boss, mail):
 def test_all_jobs_chosen_across_pages_carry_no_list_of_ids(boss, mail):
     jobs = [mail, *(make_job(f"job{n}") for n in range(3))]
     response = do(boss, "run_now", *jobs, select_across="1")
-    assert response.rendered_content.count('name="_selected_action"') == 1
+    assert response.text.count('name="_selected_action"') == 1
     do(boss, "run_now", mail, select_across="1", confirmed="1")
     assert RunLog.objects.count() == 4
 
@@ -71,5 +71,5 @@ def test_who_may_not_run_is_not_even_asked(viewer, mail):
 
 
 def test_the_way_back_from_a_bulk_question_is_the_list(boss, mail):
-    assert f'href="{page("job_changelist")}">No, take me back' in do(boss, "run_now", mail).rendered_content
-    assert f'href="{page("job_changelist")}">No, take me back' in do(boss, "pause", mail).rendered_content
+    assert f'href="{page("job_changelist")}">No, take me back' in do(boss, "run_now", mail).text
+    assert f'href="{page("job_changelist")}">No, take me back' in do(boss, "pause", mail).text

@@ -41,6 +41,7 @@ def test_one_form_makes_every_kind_of_schedule(boss, fields, schedule):
     assert Job.objects.get(name="new").schedule == schedule
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("schedule", [schedule for _, schedule in KINDS], ids=str)
 def test_the_form_shows_a_schedule_so_that_saving_it_again_changes_nothing(boss, schedule):
     job = make_job("job", schedule)
@@ -54,6 +55,7 @@ def test_the_form_shows_a_schedule_so_that_saving_it_again_changes_nothing(boss,
     assert not LogEntry.objects.exclude(change_message="[]").exists()
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     ("fields", "field", "words"),
     [
@@ -97,9 +99,10 @@ def test_a_wrong_schedule_is_an_error_at_its_field_that_says_what_to_write(boss,
         ({"kwargs": '{"text": "\\u0000"}'}, "kwargs", "NUL"),
         ({"name": "a\tb"}, "name", "unprintable"),
         ({"priority": "1001"}, "priority", "1000"),
+        ({"kwargs": '{"text": "{{ job|ljust:9 }}"}', "policy_render_kwargs": "True"}, "kwargs", "ljust"),
     ],
 )
-def test_what_no_database_stores_is_an_error_at_its_field(boss, fields, field, words):
+def test_what_no_database_stores_or_no_run_renders_is_an_error_at_its_field(boss, fields, field, words):
     errors = add(boss, kind="manual", **fields).context["adminform"].form.errors
     assert list(errors) == [field], errors
     assert words in errors[field][0]
@@ -163,7 +166,7 @@ def test_the_preview_shows_words_the_next_five_slots_and_what_daylight_saving_do
     before = Job.objects.count()
     data = {**REST, "name": "x", "kind": "cron", "expression": "30 2 29 3 *", "timezone": "Europe/Berlin"}
     response = boss.post(page("job_preview"), data)
-    assert response.rendered_content.count("<li>") == 5
+    assert response.text.count("<li>") == 5
     assert "02:30" in text_of(response)
     assert Job.objects.count() == before
     every_day = DailyAt(hour=2, minute=30, timezone="Europe/Berlin")
@@ -173,7 +176,7 @@ def test_the_preview_shows_words_the_next_five_slots_and_what_daylight_saving_do
 def test_the_preview_of_a_wrong_schedule_says_what_is_wrong(boss):
     response = boss.post(page("job_preview"), {**REST, "name": "x", "kind": "cron", "expression": "0 0 31 2 *"})
     assert "never" in text_of(response)
-    assert "<li>" not in response.rendered_content
+    assert "<li>" not in response.text
 
 
 def test_without_javascript_a_button_previews_and_saves_nothing(boss):

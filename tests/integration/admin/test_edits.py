@@ -10,13 +10,13 @@ from django.contrib.auth.models import User
 from django.db import connections
 from django.http import HttpResponse
 
-from scheduler.admin.form import JobForm
-from scheduler.admin.instants import DASH
+from scheduler.admin.jobs.form import JobForm
+from scheduler.admin.times import DASH
 from scheduler.engine import control
 from scheduler.exceptions import Refused
 from scheduler.models import Job
 from scheduler.registry import register, registry
-from scheduler.schedules import Every
+from scheduler.schedules import Every, Manual
 from tests.factories import T0, make_job
 from tests.integration.admin.conftest import client_of
 from tests.integration.admin.pages import page, text_of
@@ -104,7 +104,7 @@ def test_what_both_changed_is_told_with_both_values_and_saved_when_sent_again(bo
     before = Job.objects.values("schedule", "policy", "kwargs", "description").get()
     response = save(boss, owned, sent)
     was, now, yours = told
-    words = f"It was “{was}” when this form was opened, and is “{now}” now, by a deploy or by somebody else."
+    words = f"It was “{was}” when this form was opened, and is “{now}” now, by a deploy or by another user."
     assert errors_of(response) == {field: [f"{words} Save again to make it “{yours}”."]}
     assert Job.objects.values("schedule", "policy", "kwargs", "description").get() == before
     again = sent_again(response)
@@ -145,6 +145,7 @@ def test_true_is_another_argument_than_one(boss, owned):
     assert owned.kwargs["a"] is True
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("odd", ["", "x", "[]", '{"schedule": [1]}', '{"schedule": 1}', "{}", '{"enabled": "?"}'])
 def test_without_what_it_has_shown_a_form_is_compared_with_what_is_stored(boss, owned, odd):
     response = save(boss, owned, shown(boss, owned) | {"shown": odd, "description": "new"})
@@ -237,6 +238,19 @@ class TestGateOfASave:
         save(boss, job, shown(boss, job) | {"enabled": "on"})
         assert job.enabled
         assert gated == ["outside"]
+
+    @pytest.mark.parametrize("columns", [{"broken_at": T0}, {"schedule": Manual()}])
+    def test_another_schedule_starts_it_again(self, boss, gated, columns):
+        job = make_job("gated", Every(hours=1), task="gated", columns=columns)
+        save(boss, job, shown(boss, job) | {"kind": "every", "interval_preset": "", "interval": "2h"})
+        assert job.schedule == Every(hours=2)
+        assert gated == ["outside"]
+
+    def test_it_is_reset(self, boss, gated):
+        job = make_job("gated", Every(hours=1), task="gated", columns={"broken_at": T0})
+        boss.post(page("job_reset", job.pk))
+        job.refresh_from_db()
+        assert (job.broken_at, gated) == (None, ["outside"])
 
     def test_a_job_is_added(self, boss, gated):
         sent = {**REST, "name": "new", "task": "gated", "kind": "manual"}

@@ -2,8 +2,9 @@
 
 import pytest
 
-from scheduler.activity.database import DatabaseStore
-from scheduler.engine.control import get_job, schedule_user_task
+from scheduler import schedule_user_task
+from scheduler.activity.store.database import DatabaseStore
+from scheduler.engine.control import get_job
 from scheduler.exceptions import ActivityStoreUnavailable
 from scheduler.models import Job, RunLog, Trigger
 from scheduler.registry import register, registry
@@ -58,6 +59,7 @@ def test_the_form_shows_rules_so_that_saving_them_again_changes_nothing(boss, su
     assert (get_job("summary").schedule, get_job("summary").version) == (rules, before)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("field", "sent", "words"),
     [
@@ -76,7 +78,9 @@ def test_a_wrong_rule_is_an_error_at_its_field(boss, summary, field, sent, words
 
 
 def test_people_may_give_the_job_another_kind_and_go_back(boss, summary):
-    change(boss, summary, kind="every", interval_preset="1h")
+    assert "user_id" in errors_of(change(boss, summary, kind="every", interval_preset="1h"))["kwargs"][0]
+    ids = '{"user_id": 7, "device_id": null, "agent_id": null}'
+    change(boss, summary, kind="every", interval_preset="1h", kwargs=ids)
     assert get_job("summary").schedule == Every(hours=1)
 
     change(boss, summary, **SENT)
@@ -163,3 +167,12 @@ def test_a_run_says_for_which_user_it_is(boss, summary):
     assert "Trigger activity user 7:phone:default" in text_of(boss.get(page("runlog_change", run.pk)))
     assert "activity · user 7:phone:default" in text_of(boss.get(page("job_page", summary.pk)))
     assert "activity · user 7:phone:default" in text_of(boss.get(page("runlog_changelist")))
+
+
+def test_a_wrong_url_of_the_store_is_told_and_no_error_of_a_page(boss, summary, settings):
+    settings.SCHEDULER_ACTIVITY_STORE = "redis://:geheim@host/0?nonsense=1"
+    for address in (page("job_changelist"), page("job_page", summary.pk), page("job_overview")):
+        response = boss.get(address)
+        assert response.status_code == 200, address
+        assert "geheim" not in response.text
+    assert "SCHEDULER_ACTIVITY_STORE is wrong" in text_of(boss.get(page("job_changelist")))

@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 from django.utils.html import escape
 
-from scheduler.admin.instants import with_times
+from scheduler.admin.times import with_times
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.models import RunLog, Status
 from scheduler.schedules import Cron, Every
@@ -29,7 +29,7 @@ def test_the_page_shows_policies_in_words(boss):
 
 def test_the_page_lists_the_next_ten_slots(boss):
     job = make_job(schedule=Cron("0 12 * * *"))
-    assert boss.get(page("job_page", job.pk)).rendered_content.count("<li><time") == 10
+    assert boss.get(page("job_page", job.pk)).text.count("<li><time") == 10
 
 
 def test_the_page_lists_no_slot_that_will_not_come(boss, stop_clock):
@@ -56,8 +56,17 @@ def test_the_question_why_it_did_not_run_is_answered_and_a_wrong_time_says_what_
 
 def test_the_instants_of_an_answer_can_be_said_in_another_zone(boss):
     job = make_job(schedule=Cron("0 12 * * *"))
-    body = boss.get(page("job_page", job.pk), {"why": "2001-01-01 13:07"}).rendered_content
+    body = boss.get(page("job_page", job.pk), {"why": "2001-01-01 13:07"}).text
     assert '<time class="sched-time" datetime="2001-01-01T13:07:00Z">2001-01-01 13:07 UTC</time> is not a slot' in body
+
+
+def test_the_why_form_answers_for_the_nearest_slot_by_the_clock_of_the_job(boss):
+    job = make_job(schedule=Cron("0 12 * * *", timezone="Asia/Tokyo"))
+    body = boss.get(page("job_page", job.pk), {"why": "2001-01-01 13:07"}).text
+    first = '<time class="sched-time" datetime="2001-01-01T04:07:00Z">2001-01-01 13:07 JST</time> is not a slot'
+    assert first in body
+    nearest = '<time class="sched-time" datetime="2001-01-01T03:00:00Z">2001-01-01 12:00 JST</time>. The job did not'
+    assert f"; this is about the nearest one, {nearest}" in body
 
 
 @pytest.mark.parametrize("words", ["<b>2026-13-01 10:00 UTC</b>", "9999-99-99 99:99 UTC", "2026-01-01 10:00 XYZ"])
@@ -79,7 +88,7 @@ def test_the_pictures_have_text_alternatives(boss):
     job = make_job()
     for minutes in range(1, 21):
         add_run(job, minutes, Status.FAILED if minutes == 7 else Status.SUCCEEDED)
-    body = boss.get(page("job_page", job.pk)).rendered_content
+    body = boss.get(page("job_page", job.pk)).text
     assert 'aria-label="Durations of the last 20 runs, the longest 3 s"' in body
     assert 'aria-label="Distribution of 20 runs: half take 3 s or less, 95 of 100 take 3 s or less"' in body
     assert 'aria-label="Runs by day over half a year: 20 runs, 1 failed"' in body
@@ -119,7 +128,7 @@ def test_the_run_log_tells_never_ran_from_nothing_failed(boss):
 def test_the_fragment_for_the_dialog_is_the_table_alone(boss):
     job = make_job()
     run = add_run(job, 1, totals={"copied": 12, "errors": 0})
-    body = boss.get(page("job_runs", job.pk), {"fragment": 1}).rendered_content
+    body = boss.get(page("job_runs", job.pk), {"fragment": 1}).text
     assert "<html" not in body
     assert page("runlog_change", run.pk) in body
     assert "copied 12, errors 0" in body
@@ -146,7 +155,7 @@ def test_hostile_texts_are_shown_as_text_on_every_page(boss):
                  page("job_change", job.pk), page("job_pause", job.pk), page("job_delete", job.pk),
                  page("runlog_changelist"), page("runlog_change", run.pk)]  # fmt: skip
     for address in addresses:
-        body = boss.get(address).rendered_content
+        body = boss.get(address).text
         assert "<img src=x" not in body, address
         assert "</script><b>" not in body, address
         assert escape(NASTY)[:30] in body, address
@@ -155,8 +164,8 @@ def test_hostile_texts_are_shown_as_text_on_every_page(boss):
 def test_a_text_of_ten_thousand_characters_does_not_flood_the_list(boss):
     job = make_job()
     add_run(job, 1, Status.FAILED, error="x" * 10_000)
-    assert "x" * 200 not in boss.get(page("runlog_changelist")).rendered_content
-    assert "x" * 10_000 in boss.get(page("job_page", job.pk)).rendered_content
+    assert "x" * 200 not in boss.get(page("runlog_changelist")).text
+    assert "x" * 10_000 in boss.get(page("job_page", job.pk)).text
 
 
 def test_a_job_whose_row_cannot_be_read_has_a_page(boss):
@@ -168,3 +177,23 @@ def test_a_job_whose_row_cannot_be_read_has_a_page(boss):
     for name in ("job_page", "job_change", "job_runs"):
         assert boss.get(page(name, job.pk)).status_code == 200
     assert boss.get(page("job_overview")).status_code == 200
+
+
+def test_a_retry_tells_its_attempt_and_how_late_it_was(boss):
+    job = make_job()
+    at = SYSTEM_CLOCK.now() - timedelta(minutes=5)
+    started = {"started_at": at + timedelta(seconds=3), "finished_at": at + timedelta(seconds=9)}
+    RunLog.objects.create(job=job, scheduled_for=at, status=Status.FAILED, attempt=2, trigger="retry", **started)
+    shown = boss.get(page("job_page", job.pk)).text
+    assert "<td>3 s</td>" in shown
+    assert "<td>2</td>" in shown
+
+
+def test_the_session_and_the_group_of_a_job_stand_on_its_page_and_a_state_that_holds_none_is_no_error(boss, settings):
+    settings.SCHEDULER_DEFAULT_GROUP = "serial"
+    with_session = make_job("with", columns={"state": {"session_id": "s-1"}})
+    without = make_job("without", columns={"state": {"session_id": [1]}})
+    words = text_of(boss.get(page("job_page", with_session.pk)))
+    assert "Session s-1" in words
+    assert "Group serial default" in words
+    assert "Session" not in text_of(boss.get(page("job_page", without.pk)))

@@ -7,8 +7,9 @@ from django.db import connection
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.control import pause_all, pause_group
 from scheduler.health import get_scheduler_status
-from scheduler.models import UNPLANNED, Instance, Job, RunLog, Status
+from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.models.instance import FOR_ONE_RUN
+from scheduler.models.job import AT_ONCE, to_replan
 from scheduler.schedules import Cron, Every
 from tests.factories import make_job
 from tests.integration.admin.pages import page, text_of
@@ -17,11 +18,11 @@ HOUR = timedelta(hours=1)
 
 
 def names(response) -> list[str]:
-    return re.findall(r'class="sched-name" href="[^"]+">([^<]+)<', response.rendered_content)
+    return re.findall(r'class="sched-name" href="[^"]+">([^<]+)<', response.text)
 
 
 def row_of(response, name: str) -> str:
-    return next(row for row in response.rendered_content.split("<tr") if f">{name}</a>" in row)
+    return next(row for row in response.text.split("<tr") if f">{name}</a>" in row)
 
 
 def add_run(job: Job, status: str = Status.SUCCEEDED, minutes: int = 1, **columns) -> RunLog:
@@ -32,18 +33,18 @@ def add_run(job: Job, status: str = Status.SUCCEEDED, minutes: int = 1, **column
 
 def test_what_needs_attention_comes_first_broken_before_stuck_before_overdue_before_failing(boss):
     now = SYSTEM_CLOCK.now()
-    make_job("a_calm", columns={"next_start_at": now + HOUR})
-    make_job("b_failing", columns={"last_status": "failed", "next_start_at": now + HOUR})
-    make_job("c_overdue", columns={"next_start_at": now - HOUR})
-    stuck = make_job("d_stuck", columns={"active_runs": 1, "next_start_at": None})
+    make_job("a_calm", columns={"wake_at": now + HOUR})
+    make_job("b_failing", columns={"last_status": "failed", "consecutive_failures": 3, "wake_at": now + HOUR})
+    make_job("c_overdue", columns={"wake_at": now - HOUR})
+    stuck = make_job("d_stuck", columns={"active_runs": 1, "wake_at": None})
     add_run(stuck, Status.RUNNING, due_at=now, stuck_at=now, finished_at=None)
-    make_job("e_broken", columns={"broken_at": now, "next_start_at": None})
+    make_job("e_broken", columns={"broken_at": now, "wake_at": None})
     assert names(boss.get(page("job_changelist"))) == ["e_broken", "d_stuck", "c_overdue", "b_failing", "a_calm"]
 
 
 def test_a_row_tells_the_state_in_icon_and_word_the_schedule_its_zone_and_the_next_run(boss):
     at = SYSTEM_CLOCK.now() + HOUR
-    make_job("report", Cron("30 2 * * *", timezone="Europe/Berlin"), columns={"next_run_at": at, "next_start_at": at})
+    make_job("report", Cron("30 2 * * *", timezone="Europe/Berlin"), columns={"next_run_at": at, "wake_at": at})
     row = row_of(boss.get(page("job_changelist")), "report")
     assert "scheduled" in row
     assert '<span aria-hidden="true">◷</span>' in row
@@ -57,9 +58,10 @@ def test_a_row_tells_the_state_in_icon_and_word_the_schedule_its_zone_and_the_ne
 IN_AN_HOUR = SYSTEM_CLOCK.now() + HOUR
 
 
-@pytest.mark.parametrize(("start", "told"), [(IN_AN_HOUR, True), (UNPLANNED, False), (None, False)])
+@pytest.mark.parametrize(("start", "told"), [(IN_AN_HOUR, True), (AT_ONCE, False), (None, False)])
 def test_a_broken_job_tells_when_its_probe_is_if_it_has_one(boss, start, told):
-    columns = {"broken_at": SYSTEM_CLOCK.now(), "next_run_at": IN_AN_HOUR, "next_start_at": start}
+    plan = to_replan(IN_AN_HOUR) if start == AT_ONCE else {"next_run_at": IN_AN_HOUR, "wake_at": start}
+    columns = {"broken_at": SYSTEM_CLOCK.now(), **plan}
     make_job("report", columns=columns)
     row = row_of(boss.get(page("job_changelist")), "report")
     assert (f'datetime="{IN_AN_HOUR:%Y-%m-%dT%H:%M:%S}' in row) is told
@@ -110,16 +112,25 @@ def test_a_filter_that_is_too_narrow_says_so_and_leads_back(boss):
         ("broken", {"broken_at": SYSTEM_CLOCK.now()}),
         ("paused", {"paused_at": SYSTEM_CLOCK.now()}),
         ("disabled", {"enabled": False}),
-        ("failing", {"last_status": "timed_out"}),
+        ("failing", {"last_status": "timed_out", "consecutive_failures": 3}),
         ("invalid", {"problem": "what?"}),
         ("running", {"active_runs": 1}),
-        ("overdue", {"next_start_at": SYSTEM_CLOCK.now() - HOUR}),
+        ("overdue", {"wake_at": SYSTEM_CLOCK.now() - HOUR}),
     ],
 )
 def test_the_state_filter_keeps_the_jobs_in_that_state(boss, state, columns):
-    make_job("other", columns={"next_start_at": SYSTEM_CLOCK.now() + HOUR})
+    make_job("other", columns={"wake_at": SYSTEM_CLOCK.now() + HOUR})
     make_job("wanted", columns=columns)
     assert names(boss.get(page("job_changelist"), {"state": state})) == ["wanted"]
+
+
+def test_a_job_between_two_attempts_of_a_slot_is_not_failing_as_health_and_banner_say_too(boss):
+    now = SYSTEM_CLOCK.now()
+    columns = {"last_status": "failed", "consecutive_failures": 1, "last_finished_at": now, "wake_at": now + HOUR}
+    make_job("tries", retries=2, columns=columns)
+    assert names(boss.get(page("job_changelist"), {"state": "failing"})) == []
+    assert names(boss.get(page("job_changelist"), {"state": "attention"})) == []
+    assert "↯" not in row_of(boss.get(page("job_changelist")), "tries")
 
 
 def test_a_row_whose_schedule_cannot_be_read_is_shown_as_invalid_and_harms_no_other(boss):
@@ -166,12 +177,12 @@ def test_the_banner_is_grey_and_names_the_setting_when_the_scheduler_is_disabled
 
 
 def test_the_banner_counts_broken_and_overdue_jobs_and_links_to_them(boss):
-    make_job("one", columns={"broken_at": SYSTEM_CLOCK.now(), "next_start_at": None})
-    make_job("two", columns={"next_start_at": SYSTEM_CLOCK.now() - 2 * HOUR})
+    make_job("one", columns={"broken_at": SYSTEM_CLOCK.now(), "wake_at": None})
+    make_job("two", columns={"wake_at": SYSTEM_CLOCK.now() - 2 * HOUR})
     response = boss.get(page("job_changelist"))
     assert "1 broken job" in text_of(response)
     assert "1 overdue job (the oldest by 2 h)" in text_of(response)
-    assert '?state=broken"' in response.rendered_content
+    assert '?state=broken"' in response.text
 
 
 def pause_night(settings) -> None:
@@ -185,13 +196,13 @@ def pause_everything(settings) -> None:
 def fill_night(settings) -> None:
     settings.SCHEDULER_GROUPS = {"night": 1}
     now = SYSTEM_CLOCK.now()
-    busy = make_job("busy", columns={"group": "night", "active_runs": 1, "next_start_at": None})
+    busy = make_job("busy", columns={"group": "night", "active_runs": 1, "wake_at": None})
     add_run(busy, Status.RUNNING, due_at=now, finished_at=None)
 
 
 @pytest.mark.parametrize("hold", [pause_night, pause_everything, fill_night])
 def test_what_its_group_or_a_pause_of_everything_holds_is_overdue_nowhere(boss, settings, hold):
-    late = make_job("late", columns={"group": "night", "next_start_at": SYSTEM_CLOCK.now() - 2 * HOUR})
+    late = make_job("late", columns={"group": "night", "wake_at": SYSTEM_CLOCK.now() - 2 * HOUR})
     assert names(boss.get(page("job_changelist"), {"state": "overdue"})) == ["late"]
     hold(settings)
     response = boss.get(page("job_changelist"))
@@ -203,7 +214,7 @@ def test_what_its_group_or_a_pause_of_everything_holds_is_overdue_nowhere(boss, 
 
 
 def test_a_pause_of_one_group_hides_no_other_overdue_job(boss):
-    make_job("late", columns={"group": "day", "next_start_at": SYSTEM_CLOCK.now() - 2 * HOUR})
+    make_job("late", columns={"group": "day", "wake_at": SYSTEM_CLOCK.now() - 2 * HOUR})
     pause_group("night")
     assert names(boss.get(page("job_changelist"), {"state": "overdue"})) == ["late"]
     assert "1 overdue job (the oldest by 2 h)" in text_of(boss.get(page("job_changelist")))

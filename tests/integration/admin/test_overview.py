@@ -1,9 +1,11 @@
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
-from scheduler.admin.daylanes import future_lanes
-from scheduler.admin.weekload import load_of
+from scheduler.admin import page_context
+from scheduler.admin.overview.day_lanes import future_lanes
+from scheduler.admin.overview.week_load import load_of
 from scheduler.models import RunLog, Status
 from scheduler.models.fields import Unreadable
 from scheduler.policy.codec import from_options
@@ -26,12 +28,12 @@ def test_the_last_day_shows_runs_and_hatches_misses(boss):
     RunLog.objects.create(job=job, scheduled_for=at, status=Status.SUCCEEDED, started_at=at, finished_at=T0)
     RunLog.objects.create(job=job, scheduled_for=at - timedelta(hours=1), status=Status.MISSED)
     RunLog.objects.create(job=job, scheduled_for=T0 - timedelta(days=3), status=Status.FAILED)
-    body = boss.get(page("job_overview")).rendered_content
+    body = boss.get(page("job_overview")).text
     assert "09:00:00 UTC · succeeded · 3 h 0 min" in body
     assert '<pattern id="sched-missed"' in body
     assert 'class="sched-missed"><title data-sched-at="2026-03-02T08:00:00Z">08:00:00 UTC · missed' in body
     assert 'class="sched-bad"><title>' not in body
-    assert 'aria-label="The last 24 hours: 1 of 1 jobs ran"' in body
+    assert 'aria-label="The last 24 hours: 1 of 1 job ran"' in body
 
 
 @pytest.mark.usefixtures("still_clock")
@@ -41,7 +43,7 @@ def test_runs_that_cannot_be_told_apart_are_drawn_as_one_and_counted(boss):
         at = T0 - timedelta(minutes=5 * minutes)
         status = Status.FAILED if minutes == 20 else Status.SUCCEEDED
         RunLog.objects.create(job=job, scheduled_for=at, status=status, started_at=at, finished_at=at)
-    past = boss.get(page("job_overview")).rendered_content.partition("sched-lanes")[2].partition("</svg>")[0]
+    past = boss.get(page("job_overview")).text.partition("sched-lanes")[2].partition("</svg>")[0]
     assert past.count('class="sched-good"') == 2
     assert past.count('class="sched-bad"') == 1
     assert "<title>20 succeeded</title>" in past
@@ -53,7 +55,7 @@ def test_the_next_day_shows_each_slot_and_a_band_where_there_are_many(boss):
     make_job("daily", DailyAt(hour=3))
     make_job("often", Every(seconds=5))
     make_job("by hand", Manual())
-    body = boss.get(page("job_overview")).rendered_content
+    body = boss.get(page("job_overview")).text
     assert '<title data-sched-at="2026-03-03T03:00:00Z">03:00 UTC</title>' in body
     assert "More than 96 starts: Every 5 seconds" in body
     assert 'aria-label="The next 24 hours: 2 of 3 jobs are due"' in body
@@ -145,3 +147,23 @@ def make_job_like(schedule, name="job", **columns):
     from scheduler.models import Job
 
     return Job(name=name, task="task", schedule=schedule, anchor_at=MIDNIGHT, **columns)
+
+
+@pytest.mark.usefixtures("still_clock")
+def test_hours_that_have_passed_are_faint_in_the_load_and_a_line_marks_now(boss):
+    make_job("job", Every(hours=1), planned_at=MIDNIGHT)
+    load = boss.get(page("job_overview")).text.partition("sched-load")[2].partition("</svg>")[0]
+    assert load.count("sched-past") == 12, "the hours from midnight to noon"
+    assert "2026-03-02 11:00 UTC: 1 (past)</title>" in load
+    assert "2026-03-02 12:00 UTC: 1</title>" in load
+    assert '<line x1="424" y1="16" x2="424" y2="40" class="sched-now"/>' in load
+
+
+@pytest.mark.parametrize("name", ["job_changelist", "job_overview"])
+@pytest.mark.parametrize("names", [["task"], []], ids=["a task", "no task"])
+def test_where_there_is_no_job_the_page_says_how_to_make_one(boss, viewer, name, names, monkeypatch):
+    monkeypatch.setattr(page_context, "registry", SimpleNamespace(names=lambda: names))
+    body, seen = boss.get(page(name)), viewer.get(page(name))
+    assert "Register a task in tasks.py" in text_of(body)
+    assert (f'<a href="{page("job_add")}">add a job here</a>' in body.text) is bool(names)
+    assert "add a job here" not in text_of(seen)

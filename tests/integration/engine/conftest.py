@@ -3,7 +3,7 @@
 import pytest
 
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.engine import dbtime
+from scheduler.engine.db import shared_time
 from scheduler.registry import register, registry
 from scheduler.testing import ManualClock
 from tests.factories import T0
@@ -24,5 +24,5 @@ def clock(monkeypatch):
     """A clock at T0 that the public API goes by."""
     manual = ManualClock(T0)
     monkeypatch.setattr(SYSTEM_CLOCK, "now", manual.now)
-    monkeypatch.setattr(dbtime, "CLOCK_QUERIES", {})
+    monkeypatch.setattr(shared_time, "CLOCK_QUERIES", {})
     return manual

@@ -2,7 +2,8 @@
 
 import pytest
 
-from scheduler.engine.bulk import LONGEST_STATEMENT, LostRace, insert_runs, update_rows
+from scheduler.engine.db import bulk
+from scheduler.engine.db.bulk import LONGEST_STATEMENT, LostRace, insert_runs, update_rows
 from scheduler.models import Job, RunLog
 from tests.factories import at, make_job
 
@@ -32,6 +33,14 @@ def test_each_row_gets_its_own_values_also_empty_ones_and_JSON(jobs):
     one, two, _ = jobs
     write((5, at(60), "quote \" ' % \\ é", {"cursor": [1, None]}, 0, one.pk, 0), (6, None, "", {}, 3, two.pk, 0))
     assert stored()[:2] == [(5, at(60), "quote \" ' % \\ é", {"cursor": [1, None]}, 0), (6, None, "", {}, 3)]
+
+
+def test_more_rows_than_one_statement_takes_are_written_and_counted_all(jobs, monkeypatch):
+    monkeypatch.setattr(bulk, "MOST_JOINED", 2)
+    write(*((7, None, "", {}, number, job.pk, 0) for number, job in enumerate(jobs)))
+    assert [row[-1] for row in stored()] == [0, 1, 2]
+    with pytest.raises(LostRace):
+        write(*((8, None, "", {}, 0, job.pk, 7 - (job == jobs[2])) for job in jobs))
 
 
 def test_nobody_elses_row_is_touched(jobs):

@@ -37,7 +37,7 @@ def test_a_claim_writes_the_run_and_the_plan_together():
     job.refresh_from_db()
     assert (run.trigger, run.token, run.instance_id) == (Trigger.SCHEDULE, 1, engine.instance_id)
     assert run.started_at == at(61)
-    assert (job.last_slot, job.next_run_at, job.next_start_at) == (at(60), at(120), at(120))
+    assert (job.last_slot, job.next_run_at, job.wake_at) == (at(60), at(120), at(120))
     assert job.active_runs == 1
 
 
@@ -79,9 +79,7 @@ def test_slots_just_ahead_are_claimed_to_start_at_their_instant():
     assert claimed.start_at == at(60)
 
 
-@pytest.mark.parametrize(
-    "changed", [{"token": 7}, {"next_start_at": at(30)}], ids=["claimed by another", "planned anew"]
-)
+@pytest.mark.parametrize("changed", [{"token": 7}, {"wake_at": at(30)}], ids=["claimed by another", "planned anew"])
 def test_a_lost_race_changes_nothing_and_is_counted(changed, monkeypatch):
     job = make_job()
     engine = make_engine()
@@ -116,7 +114,7 @@ def test_a_job_of_another_service_is_left_to_it():
     assert ours.foreign_tasks == {"theirs"}
     assert tick_at(ours, at(61)).wake_at is None, "a foreign job must not wake us"
     job.refresh_from_db()
-    assert (job.orphaned_at, job.next_start_at) == (None, at(60))
+    assert (job.orphaned_at, job.wake_at) == (None, at(60))
 
 
 def test_a_job_whose_task_nobody_registers_is_orphaned_when_due():
@@ -140,11 +138,12 @@ def test_an_unreadable_row_is_set_aside_and_twenty_healthy_ones_keep_their_time_
     bad.refresh_from_db()
     assert bad.job_state == "invalid"
     assert bad.problem
-    assert bad.next_start_at is None, "a bad row must not come up at every tick"
+    assert bad.wake_at == at(60), "whoever can read it runs it"
+    assert claim_at(engine, at(61)).looked_at == 0, "a bad row must not come up at every tick"
 
 
 def test_a_slot_near_the_end_of_time_stops_nobody_N2():
-    make_job("last", Every(days=36500), columns={"next_run_at": at(0), "next_start_at": at(0)})
+    make_job("last", Every(days=36500), columns={"next_run_at": at(0), "wake_at": at(0)})
     make_job("healthy")
     engine = make_engine()
     far = T0.replace(year=9999, month=12, day=31)
@@ -209,3 +208,16 @@ def test_another_schedule_is_planned_from_then_on(change, changes):
     job, engine = make_job(columns={"enabled": "enabled" not in changes}), make_engine()
     change(job, **changes)
     assert not tick_at(engine, at(65)).claims.runs + claim_at(engine, at(66)).runs
+
+
+def test_a_claim_ahead_stands_for_the_slots_up_to_its_start_I10():
+    """After a backoff; or a pass reads the time, waits for SQLite's lock, and finds a later start."""
+    job = make_job(schedule=Every(seconds=1), columns={"wake_at": at(3.1)})
+    engine = make_engine()
+
+    (claimed,) = claim_at(engine, at(2.9), ahead=0.25).runs
+
+    assert (claimed.run.scheduled_for, claimed.run.coalesced_from, claimed.run.started_at) == (at(3), at(1), at(3.1))
+    finish(engine, claimed, at(3.4))
+    job.refresh_from_db()
+    assert job.next_run_at == at(4)

@@ -6,11 +6,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from scheduler.engine import clockstep
-from scheduler.engine.clockstep import clock_moved_back
+from scheduler.engine.control import pause_job, resume_job, update_job
+from scheduler.engine.mend import clock_change
+from scheduler.engine.mend.clock_change import clock_moved_back
 from scheduler.models import Job, RunLog, Status
+from scheduler.models.job import to_replan
 from scheduler.schedules import Cron, DailyAt, Every, Once, Schedule
-from tests.factories import HOUR, T0, at, claim_at, finish, ledger, make_engine, make_job, run_at
+from tests.factories import HOUR, T0, at, claim_at, finish, ledger, make_engine, make_job, run_at, tick_at
 
 pytestmark = pytest.mark.django_db
 
@@ -25,6 +27,38 @@ def test_an_interval_goes_on_within_one_interval_D6_I9():
     assert run.scheduled_for == back + timedelta(seconds=10)
     job.refresh_from_db()
     assert job.next_run_at == back + timedelta(seconds=20)
+
+
+def pause_and_resume(job):
+    pause_job(job.name)
+    yield
+    resume_job(job.name)
+
+
+def switch_off_and_on(job):
+    update_job(job.name, enabled=False)
+    yield
+    update_job(job.name, enabled=True)
+
+
+def plan_later(job):
+    Job.objects.update(**to_replan())
+    yield
+
+
+@pytest.mark.parametrize("stop", [pause_and_resume, switch_off_and_on, plan_later])
+def test_an_interval_that_is_stopped_while_the_clock_is_set_back_goes_on_within_one_interval_D6_I17(stop):
+    """Its last slot is from the time of the wrong clock, and a plan begins behind the last slot."""
+    job = make_job(schedule=Every(seconds=10))
+    engine = make_engine()
+    run_at(engine, at(7200))
+    stopped = stop(job)
+    next(stopped)
+    clock_moved_back(engine, at(0))
+    next(stopped, None)
+    tick_at(engine, at(1))
+    job.refresh_from_db()
+    assert at(1) < job.next_run_at <= at(11)
 
 
 def test_a_fixed_time_that_was_run_is_not_run_again_D6():
@@ -68,12 +102,12 @@ def test_a_job_that_broke_by_the_wrong_clock_is_brought_back_by_its_probe_I17():
 
 
 def test_an_orphan_that_keeps_its_plan_does_not_become_due_I13():
-    columns = {"orphaned_at": at(1), "next_start_at": None}
+    columns = {"orphaned_at": at(1), "wake_at": None}
     job = make_job(schedule=DailyAt(hour=15), planned_at=at(days=30), columns=columns)
     engine = make_engine()
     clock_moved_back(engine, at(2))
     job.refresh_from_db()
-    assert (job.next_run_at, job.next_start_at) == (at(hours=3), None)
+    assert (job.next_run_at, job.wake_at) == (at(hours=3), None)
     assert claim_at(engine, at(hours=4)).runs == []
 
 
@@ -131,7 +165,7 @@ class TestCost:
         assert found[0] == found[1]
 
     def test_all_are_repaired_a_few_at_a_time(self, monkeypatch):
-        monkeypatch.setattr(clockstep, "JOBS_AT_ONCE", 2)
+        monkeypatch.setattr(clock_change, "JOBS_AT_ONCE", 2)
         for number in range(5):
             make_job(f"job{number}", planned_at=at(hours=2))
         assert clock_moved_back(make_engine(), at(1)) == 5
@@ -140,14 +174,14 @@ class TestCost:
     def test_what_others_change_meanwhile_stays_and_the_rest_is_repaired(self, monkeypatch):
         for name in ("one", "other"):
             make_job(name, planned_at=at(hours=2))
-        look = clockstep._first_undecided
+        look = clock_change._first_undecided
 
         def look_while_another_pauses(*args):
-            monkeypatch.setattr(clockstep, "_first_undecided", look)
-            Job.objects.filter(name="one").update(paused_at=T0, next_run_at=None, next_start_at=None)
+            monkeypatch.setattr(clock_change, "_first_undecided", look)
+            Job.objects.filter(name="one").update(paused_at=T0, next_run_at=None, wake_at=None)
             return look(*args)
 
-        monkeypatch.setattr(clockstep, "_first_undecided", look_while_another_pauses)
+        monkeypatch.setattr(clock_change, "_first_undecided", look_while_another_pauses)
         assert clock_moved_back(make_engine(), at(1)) == 1
         assert dict(Job.objects.values_list("name", "next_run_at")) == {"one": None, "other": at(61)}
 
@@ -181,7 +215,7 @@ class TestRightPlans:
         engine = make_engine()
         run_at(engine, at(60), "failed")
         clock_moved_back(engine, at(61))
-        assert Job.objects.get().next_start_at == at(3660)
+        assert Job.objects.get().wake_at == at(3660)
 
     def test_backoff_by_the_wrong_clock_is_counted_from_now_I11(self):
         make_job(backoff=[3600])
@@ -189,7 +223,7 @@ class TestRightPlans:
         run_at(engine, at(hours=5), "failed")
         for now in (at(61), at(66)):
             clock_moved_back(engine, now)
-            assert Job.objects.get().next_start_at == at(61) + HOUR
+            assert Job.objects.get().wake_at == at(61) + HOUR
 
 
 @pytest.mark.parametrize("schedule", [Once(at(hours=5)), DailyAt(hour=15), Every(hours=1)])

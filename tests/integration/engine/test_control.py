@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from scheduler import signals
 from scheduler.engine.base import Engine
@@ -21,9 +21,10 @@ from scheduler.engine.control import (
     resume_group,
     resume_job,
     run_now,
+    set_job,
     update_job,
 )
-from scheduler.engine.limits import end_expired_pauses
+from scheduler.engine.pauses import end_expired_pauses
 from scheduler.exceptions import InvalidOption, InvalidSchedule, Refused, UnknownJob, UnknownTask
 from scheduler.models import Job, RunLog, Status, Trigger
 from scheduler.registry import register
@@ -74,14 +75,13 @@ def test_an_unknown_job_gets_near_names():
         get_job("digets")
 
 
-def test_update_job_plans_anew_from_now_and_never_in_the_past_H1():
+def test_update_job_plans_anew_from_now_and_never_in_the_past_H1(clock):
     make_job(schedule=Every(hours=1))
-    engine = make_engine()
+    clock.set(at(1000))
     job = update_job("job", schedule=Every(seconds=5), retries=3)
     assert (job.schedule, job.policy.retries) == (Every(seconds=5), 3)
-    claim_at(engine, at(1000))
-    job.refresh_from_db()
     assert at(1000) < job.next_run_at <= at(1005)
+    claim_at(make_engine(), at(1000))
     assert ledger(job) == []
 
 
@@ -130,12 +130,13 @@ def test_paused_time_is_not_missed_time_and_history_is_kept_J1(clock):
     assert ledger(job) == [(at(hours=5), 1, Status.SUCCEEDED)]
 
 
-def test_a_disabled_job_enabled_again_is_planned_from_then_J1():
+def test_a_disabled_job_enabled_again_is_planned_from_then_J1(clock):
     job = make_job(schedule=DailyAt(hour=17))
     engine = make_engine()
     update_job("job", enabled=False)
     claim_at(engine, at(1))
     assert claim_at(engine, at(hours=6)).runs == []
+    clock.set(at(hours=6))
     update_job("job", enabled=True)
     claim_at(engine, at(hours=6))
     job.refresh_from_db()
@@ -245,17 +246,17 @@ def test_run_now_promises_a_run_of_its_own_and_leaves_the_cadence_alone():
     assert claimed.kwargs == {"n": 9}
     finish(engine, claimed, at(1), after=2)
     job.refresh_from_db()
-    assert (job.next_run_at, job.next_start_at, job.skips) == (at(60), at(60), 0)
+    assert (job.next_run_at, job.wake_at, job.skips) == (at(60), at(60), 0)
 
 
 @pytest.mark.parametrize("columns", [{"paused_at": T0}, {"broken_at": T0}, {"enabled": False}])
 def test_a_stopped_job_can_be_run_by_hand(columns):
-    make_job(columns={"next_start_at": None, "next_run_at": None, **columns})
+    make_job(columns={"wake_at": None, "next_run_at": None, **columns})
     run_now("job")
     engine = make_engine()
     finish(engine, claim_one(engine, at(1)), at(1))
     job = get_job("job")
-    assert job.next_start_at is None, "a run by hand does not start the schedule again"
+    assert job.wake_at is None, "a run by hand does not start the schedule again"
 
 
 @pytest.mark.parametrize(
@@ -287,6 +288,52 @@ def test_a_closed_gate_refuses_every_way_of_starting_with_its_reason(known):
     assert "it says no" in refused("gate_closed", add_job, "b", "shut", Manual())
     add_job("off", "gated", Manual(), enabled=False)
     refused("gate_closed", update_job, "off", enabled=True)
+
+
+@pytest.mark.parametrize(
+    ("columns", "start"),
+    [
+        ({"broken_at": T0}, lambda: update_job("job", schedule="every 5m")),
+        ({"broken_at": T0}, lambda: reset_job("job")),
+        ({"broken_at": T0}, lambda: resume_job("job")),
+        ({"problem": "no such zone"}, lambda: update_job("job", schedule="every 5m")),
+        ({"problem": "no such zone"}, lambda: reset_job("job")),
+        ({"schedule": Manual()}, lambda: update_job("job", schedule="every 5m")),
+        ({"enabled": False}, lambda: update_job("job", enabled=True, schedule="every 5m")),
+        (
+            {"schedule": Once(T0), "last_slot": T0, "next_run_at": None, "wake_at": None},
+            lambda: update_job("job", schedule=Once(at(hours=9))),
+        ),
+    ],
+    ids=["schedule of broken", "reset", "resume", "of invalid", "its reset", "manual to timed", "enabled", "finished"],
+)
+def test_whatever_starts_a_job_again_asks_its_gate_outside_of_transactions(known, columns, start, clock):
+    asked, outside = [], len(connection.savepoint_ids)
+
+    def gate():
+        asked.append(len(connection.savepoint_ids) - outside)
+        return "licence expired" if len(asked) == 1 else True
+
+    register("gated", gate=gate)(lambda: None)
+    job = make_job(task="gated", columns=columns)
+    assert "licence expired" in refused("gate_closed", start)
+    same = make_job("same", task="gated", columns=columns)
+    job.refresh_from_db()
+    names = ("schedule", "enabled", "broken_at", "problem")
+    assert [getattr(job, name) for name in names] == [getattr(same, name) for name in names]
+    start()
+    assert asked == [0, 0]
+
+
+def test_what_starts_nothing_asks_no_gate(known, clock):
+    asked = []
+    register("gated", gate=lambda: asked.append(True))(lambda: None)
+    make_job(task="gated")
+    update_job("job", schedule="every 5m", description="other")
+    reset_job("job")
+    update_job("job", enabled=False)
+    update_job("job", schedule="every 7m")
+    assert asked == []
 
 
 def test_an_open_gate_lets_through(known):
@@ -371,3 +418,19 @@ class TestOnce:
         claim_at(engine, at(700))
         assert run_at(engine, at(900)).scheduled_for == at(900)
         assert len(ledger(job)) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "given", "meant"),
+    [
+        (lambda **wrong: add_job("new", "job", "manual", **wrong), "kwarg", "kwargs"),
+        (lambda **wrong: set_job("new", "job", "manual", **wrong), "descripton", "description"),
+        (lambda **wrong: update_job("job", **wrong), "schedul", "schedule"),
+        (lambda **wrong: update_job("job", **wrong), "retrys", "retries"),
+    ],
+)
+def test_of_a_misspelt_argument_every_parameter_may_have_been_meant(known, change, given, meant):
+    register("job", into=known)(int)
+    make_job()
+    with pytest.raises(InvalidOption, match=f"Unknown option '{given}'. Did you mean .*'{meant}'"):
+        change(**{given: 1})

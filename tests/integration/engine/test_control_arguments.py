@@ -5,6 +5,7 @@ from decimal import Decimal
 from functools import reduce
 
 import pytest
+from django.db import OperationalError
 
 from scheduler.engine.control import (
     add_job,
@@ -20,10 +21,11 @@ from scheduler.engine.control import (
     run_now,
     update_job,
 )
-from scheduler.engine.explain import explain_slot
-from scheduler.engine.stats import get_run_stats, get_runs
+from scheduler.engine.explain.explain_slot import explain_slot
+from scheduler.engine.views.stats import get_run_stats, get_runs
 from scheduler.exceptions import InvalidOption, InvalidSchedule, Refused, UnknownJob, UnknownTask
 from scheduler.models import Group, Job, RunLog
+from scheduler.models.job import JobQuerySet
 from scheduler.schedules import Every
 from scheduler.testing import simulate
 from tests.factories import T0, at, make_job
@@ -51,7 +53,7 @@ WRONG = [
     *[(new, {"enabled": flag}, "enabled is") for flag in FLAGS],
     *[(new, {"description": text}, "description is") for text in TEXTS],
     (new, {"description": "x" * 501}, "description has 501 characters"),
-    *[(new, {"group": group}, "group is") for group in ["a\x00b", "a ", " "]],
+    *[(new, {"group": group}, "group is") for group in ["a\x00b", "a ", " ", "a\x1b[2J", "a\nb"]],
     *[(update_job, {"kwargs": kwargs}, "kwargs is") for kwargs in [None, *KWARGS]],
     *[(update_job, {"enabled": flag}, "enabled is") for flag in FLAGS],
     *[(update_job, {"description": text}, "description is") for text in TEXTS],
@@ -85,6 +87,7 @@ def everything():
     return [list(model.objects.order_by("pk").values()) for model in (Job, RunLog, Group)]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("call", "arguments", "text"), WRONG, ids=ids)
 def test_it_is_named_and_nothing_is_written(call, arguments, text):
     make_job()
@@ -102,7 +105,7 @@ def test_a_pause_of_many_jobs_is_checked_like_that_of_one(arguments):
     assert not Group.objects.exists()
 
 
-@pytest.mark.parametrize("group", ["", None, 5, "x" * 101])
+@pytest.mark.parametrize("group", ["", None, 5, "x" * 101, "z\x1b[2J\nCRITICAL forged"])
 def test_a_group_without_a_name_is_not_everything_I13(group):
     """Nearly all jobs have no group: who pauses the group of such a job means that job, and not all there are."""
     for act in (pause_group, resume_group):
@@ -153,6 +156,18 @@ def test_a_name_is_said_to_be_taken_only_when_it_is(monkeypatch):
     monkeypatch.setattr(Job, "save", lambda job, **options: real(_with(job, enabled=None), **options))
     with pytest.raises(InvalidOption, match="The database does not take the job 'other'"):
         new(name="other")
+
+
+@pytest.mark.parametrize("write", [lambda: new(name="other"), lambda: update_job("new", description="other")])
+def test_what_a_trigger_says_of_a_definition_is_told_in_its_words(monkeypatch, write):
+    def refuse(*_, **__):
+        raise OperationalError(1644, "not in this month")  # as MySQL calls what a trigger signals
+
+    new()
+    monkeypatch.setattr(Job, "save", refuse)
+    monkeypatch.setattr(JobQuerySet, "update", refuse)
+    with pytest.raises(InvalidOption, match="not in this month"):
+        write()
 
 
 def _with(job, **columns):

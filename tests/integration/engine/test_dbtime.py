@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from scheduler.engine import dbtime
 from scheduler.engine.control import add_job, backfill, cancel_run, pause_job, run_now
-from scheduler.engine.explain import explain_slot
+from scheduler.engine.db import shared_time
+from scheduler.engine.explain.explain_slot import explain_slot
 from scheduler.health import get_scheduler_status
 from scheduler.models import Instance, Job, RunLog
 from scheduler.schedules import Every
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known")]
 def wrong_host(request, clock, monkeypatch):
     """The clock of the host is wrong; by the database it is T0."""
     clock.set(T0 + request.param)
-    monkeypatch.setattr(dbtime, "database_time", lambda using: T0)
+    monkeypatch.setattr(shared_time, "database_time", lambda using: T0)
 
 
 def test_a_run_by_hand_is_due_at_once_and_a_waiting_one_is_cancelled_now():
@@ -49,7 +49,7 @@ def test_a_backfill_ends_with_the_present_I4():
 def test_jobs_are_made_paused_and_explained_by_it():
     assert add_job("new", "task", "every 1m").created_at == T0
     assert pause_job("new").paused_at == T0
-    make_job("late", columns={"next_start_at": T0 - MINUTE, "next_run_at": T0 - MINUTE, "created_at": T0 - HOUR})
+    make_job("late", columns={"wake_at": T0 - MINUTE, "next_run_at": T0 - MINUTE, "created_at": T0 - HOUR})
     Job.objects.filter(name="late").update(anchor_at=T0 - HOUR)
     assert explain_slot("late", T0 + MINUTE).verdict == "will_run"
 
@@ -65,6 +65,6 @@ def test_health_takes_nobody_for_dead_I17():
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="there is no other clock than the host's")
 def test_a_server_is_asked_and_answers_in_utc(monkeypatch):
     monkeypatch.undo()
-    told = dbtime.database_time("default")
+    told = shared_time.database_time("default")
     assert told.utcoffset() == timedelta(0)
-    assert abs(dbtime.shared_now("default") - told) < MINUTE
+    assert abs(shared_time.shared_now("default") - told) < MINUTE

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from scheduler.engine.claim import claim_waiting
+from scheduler.engine.claim_promised import claim_waiting
 from scheduler.engine.control import reset_job, update_job
 from scheduler.models import Job, RunLog, Status, Trigger
 from scheduler.schedules import DailyAt, Every
@@ -22,8 +22,8 @@ def test_the_next_start_after_a_failure_is_the_later_of_slot_and_backoff_I11():
     for _ in range(7):
         run_at(engine, now, FAILED)
         job.refresh_from_db()
-        starts.append((job.next_start_at - now).total_seconds())
-        now = job.next_start_at
+        starts.append((job.wake_at - now).total_seconds())
+        now = job.wake_at
     assert starts == [60, 60, 300, 900, 3600, 3600, 3600]
 
 
@@ -44,7 +44,7 @@ def test_a_success_forgets_the_failures():
     run_at(engine, at(60), FAILED)
     run_at(engine, at(120))
     job.refresh_from_db()
-    assert (job.consecutive_failures, job.next_start_at) == (0, at(180))
+    assert (job.consecutive_failures, job.wake_at) == (0, at(180))
 
 
 def test_errors_in_the_totals_count_as_a_failure_and_are_kept():
@@ -80,7 +80,7 @@ def test_a_retry_is_cancelled_when_its_job_was_paused_meanwhile_I13():
     job = make_job(schedule=DailyAt(hour=13), retries=1, backoff=[10])
     engine = make_engine()
     run_at(engine, at(hours=1), FAILED)
-    Job.objects.filter(pk=job.pk).update(paused_at=at(hours=1), next_run_at=None, next_start_at=None)
+    Job.objects.filter(pk=job.pk).update(paused_at=at(hours=1), next_run_at=None, wake_at=None)
     assert claim_at(engine, at(hours=2)).runs == []
     retry = job.runs.get(attempt=2)
     assert (retry.status, retry.reason) == (Status.CANCELLED, "the job is paused")
@@ -96,7 +96,7 @@ def test_the_breaker_trips_once_at_its_threshold_and_the_job_stops_I14():
         broken += finish(engine, claim_one(engine, at(60 * minute)), at(60 * minute), FAILED).broken
     job.refresh_from_db()
     assert [run.scheduled_for for run in broken] == [at(180)]
-    assert (job.job_state, job.next_run_at, job.next_start_at) == ("broken", None, None)
+    assert (job.job_state, job.next_run_at, job.wake_at) == ("broken", None, None)
     assert claim_at(engine, at(hours=9)).runs == []
 
 
@@ -152,7 +152,7 @@ def test_the_late_success_of_a_run_that_began_before_it_broke_does_not_bring_a_j
 
 @pytest.mark.parametrize(("put_off", "starts"), [(300, []), (7200, [at(60)])], ids=["before the probe", "after it"])
 def test_a_postponed_slot_of_a_broken_job_starts_no_earlier_than_its_probe(put_off, starts):
-    make_job(breaker_threshold=1, breaker_probe_after=3600, backoff=None)
+    make_job(breaker_threshold=1, breaker_probe_after=3600, backoff=None, overlap="allow", max_concurrent=2)
     engine = make_engine()
     run_at(engine, at(60), Status.POSTPONED, postponed_by=timedelta(seconds=put_off))
     run_at(engine, at(120), Status.FAILED)
@@ -166,7 +166,7 @@ def test_a_thousand_failures_in_a_row_keep_the_cap_and_the_job_N3():
     job = make_job(columns={"consecutive_failures": 1100}, **options)
     run_at(make_engine(), at(60), FAILED)
     job.refresh_from_db()
-    assert job.next_start_at == at(60) + HOUR
+    assert job.wake_at == at(60) + HOUR
 
 
 def test_a_timeout_counts_as_a_failure_and_a_cancelled_run_does_not():
@@ -176,4 +176,4 @@ def test_a_timeout_counts_as_a_failure_and_a_cancelled_run_does_not():
     run_at(engine, at(120), Status.CANCELLED)
     job.refresh_from_db()
     assert job.consecutive_failures == 1
-    assert job.next_start_at - at(120) == timedelta(minutes=1)
+    assert job.wake_at - at(120) == timedelta(minutes=1)

@@ -6,7 +6,7 @@ from operator import attrgetter
 import pytest
 from django.forms.models import model_to_dict
 
-from scheduler.engine import settle as settle_step
+from scheduler.engine import plan as plan_step
 from scheduler.engine.control import run_now
 from scheduler.engine.finish import finish_runs
 from scheduler.models import Job, RunLog, Status
@@ -45,7 +45,7 @@ def test_a_success_closes_the_run_and_frees_the_job():
     job.refresh_from_db()
     assert (job.active_runs, job.last_status, job.last_success_at) == (0, Status.SUCCEEDED, at(63))
     assert (job.last_run_at, job.last_finished_at, job.state) == (at(60), at(63), {"cursor": 5})
-    assert (job.next_run_at, job.next_start_at) == (at(120), at(120))
+    assert (job.next_run_at, job.wake_at) == (at(120), at(120))
 
 
 def test_counters_equal_the_rows_of_the_ledger_I12():
@@ -106,7 +106,7 @@ def test_a_change_made_by_a_person_during_the_run_is_kept_H2():
     claim_at(engine, at(66))
     job.refresh_from_db()
     assert (job.enabled, job.description, job.last_run_at) == (False, "mine", at(65))
-    assert (job.next_run_at, job.next_start_at) == (None, None)
+    assert (job.next_run_at, job.wake_at) == (None, None)
 
 
 def test_a_schedule_changed_during_the_run_is_in_force_after_it_H1():
@@ -193,26 +193,26 @@ def test_a_manual_run_leaves_cadence_backoff_and_breaker_alone():
     finish(engine, claim_one(engine, at(10)), at(11), Status.FAILED)
     job.refresh_from_db()
     assert (job.failures, job.consecutive_failures, job.broken_at) == (1, 0, None)
-    assert (job.next_run_at, job.next_start_at) == (at(60), at(60))
+    assert (job.next_run_at, job.wake_at) == (at(60), at(60))
 
 
-def test_a_schedule_that_cannot_be_read_any_more_when_its_run_ends_stops_only_that_job_N2(monkeypatch):
+def test_a_schedule_that_cannot_be_read_any_more_when_its_run_ends_is_left_to_whoever_can_plan_it_I3_N2(monkeypatch):
     job, healthy = make_job(), make_job("healthy")
     engine = make_engine()
     claims = claim_at(engine, at(60)).runs
-    real = settle_step.schedule_of
+    real = plan_step.schedule_of
 
-    def fail_for_one(row):
+    def fail_for_one(row, **given):
         if row.pk == job.pk:
             raise OverflowError("no such date")
-        return real(row)
+        return real(row, **given)
 
-    monkeypatch.setattr(settle_step, "schedule_of", fail_for_one)
+    monkeypatch.setattr(plan_step, "schedule_of", fail_for_one)
     finish_runs(engine, [ended(one, at(61)) for one in claims])
     job.refresh_from_db()
     healthy.refresh_from_db()
-    assert (job.problem, job.next_start_at, job.active_runs) == ("no such date", None, 0)
-    assert healthy.next_start_at == at(120)
+    assert (job.problem, job.replan_from, job.stale, job.active_runs) == ("", at(120), True, 0)
+    assert healthy.wake_at == at(120)
     assert {status for _, _, status in ledger()} == {Status.SUCCEEDED}
 
 

@@ -4,9 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from scheduler.engine.clockstep import clock_moved_back
-from scheduler.engine.grid import EPOCH, share_grids
-from scheduler.models import UNPLANNED, Job
+from scheduler.engine.mend.clock_change import clock_moved_back
+from scheduler.engine.mend.grids import share_grids
+from scheduler.engine.plan import EPOCH
+from scheduler.models import Job
+from scheduler.models.job import NO_PLAN, REFUSED
 from scheduler.schedules import AfterJobs, DailyAt, Every
 from tests.factories import HOUR, at, claim_at, make_engine, make_job
 
@@ -44,13 +46,24 @@ def test_intervals_that_began_before_there_was_a_lock_move_to_the_common_grid(se
     settings.SCHEDULER_LOCK_URL = LOCK
     engine = make_engine(now=at(500))
     assert share_grids(engine) == 1
-    assert Job.objects.get(pk=own.pk).next_start_at == UNPLANNED
+    assert Job.objects.get(pk=own.pk).stale
     assert claim_at(engine, at(500)).runs == []
     assert Job.objects.get(pk=own.pk).next_run_at == at(600)
     assert {job.anchor_at for job in Job.objects.exclude(pk=own.pk)} == {at(421)}
     assert other.pk
     assert chained.pk
     assert share_grids(engine) == 0
+
+
+def test_one_that_is_set_aside_moves_to_the_common_grid_and_stays_unplanned(settings):
+    job = make_job(schedule=Every(minutes=10), planned_at=at(421))
+    Job.objects.update(problem=f"{REFUSED}x", **NO_PLAN)
+    settings.SCHEDULER_LOCK_URL = LOCK
+    engine = make_engine(now=at(500))
+    assert share_grids(engine) == 1
+    assert claim_at(engine, at(500)).runs == []
+    job.refresh_from_db()
+    assert (job.anchor_at, job.stale, job.next_run_at, job.problem) == (EPOCH, False, None, f"{REFUSED}x")
 
 
 def test_a_clock_that_was_set_back_leaves_the_grid_common(settings):

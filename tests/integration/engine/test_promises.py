@@ -3,12 +3,12 @@
 import pytest
 from django.db import connection
 
-from scheduler.engine.clockstep import clock_moved_back
 from scheduler.engine.control import backfill, run_now
+from scheduler.engine.mend.clock_change import clock_moved_back
 from scheduler.engine.release import release_runs
 from scheduler.engine.rescue import close_as_lost
 from scheduler.models import Job, RunLog, Status
-from scheduler.schedules import DailyAt, Every
+from scheduler.schedules import DailyAt, Every, Manual
 from tests.factories import HOUR, MINUTE, T0, at, claim_at, claim_one, finish, make_engine, make_job, run_at
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known", "clock")]
@@ -32,6 +32,14 @@ def due_after(engine, *instants):
     for now in instants or (at(10), at(15)):
         clock_moved_back(engine, now)
     return RunLog.objects.waiting().get().due_at
+
+
+def test_the_retry_of_a_run_by_hand_waits_no_longer_than_its_backoff_I11(engine, clock):
+    make_job(schedule=Manual(), retries=1, backoff=[300])
+    clock.set(WRONG)
+    run_now("job")
+    run_at(engine, WRONG, Status.FAILED)
+    assert due_after(engine) == at(310)
 
 
 def test_a_postponed_slot_waits_as_long_as_it_asked_for(engine, daily):
@@ -83,7 +91,7 @@ def test_a_run_by_hand_starts_at_once(engine, clock, daily):
 @pytest.mark.parametrize("only", ["missing", "failed"])
 def test_a_backfill_goes_on_at_once_and_slot_by_slot(engine, clock, only):
     make_job(schedule=Every(minutes=30), columns={"created_at": T0 - HOUR})
-    Job.objects.update(anchor_at=T0 - HOUR, next_run_at=at(days=1), next_start_at=at(days=1))
+    Job.objects.update(anchor_at=T0 - HOUR, next_run_at=at(days=1), wake_at=at(days=1))
     if only == "failed":
         for slot in (T0 - HOUR / 2, T0):
             RunLog.objects.create(job=Job.objects.get(), scheduled_for=slot, status=Status.FAILED, finished_at=T0)

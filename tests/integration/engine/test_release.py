@@ -4,8 +4,9 @@ import pytest
 from django.db import connection
 
 from scheduler.engine.release import release_runs
-from scheduler.engine.sync import take_back
+from scheduler.engine.sync.follow_code import take_back
 from scheduler.models import Job, RunLog, Status, Trigger
+from scheduler.models.job import NO_PLAN, REFUSED, WHERE_IT_GOES_ON, to_replan
 from scheduler.policy.codec import from_options
 from scheduler.schedules import DailyAt, Every
 from tests.factories import MINUTE, T0, at, claim_at, claim_one, finish, ledger, make_engine, make_job, run_at, tick_at
@@ -48,10 +49,21 @@ def test_a_slot_given_back_after_its_task_was_gone_waits_for_its_return_I3():
     make_job()
     engine = make_engine()
     claimed = claim_one(engine, at(60))
-    Job.objects.update(orphaned_at=at(61), next_start_at=None)
+    Job.objects.update(orphaned_at=at(61), **to_replan(WHERE_IT_GOES_ON, wake_at=None))
     release_runs(engine, [claimed])
     take_back(engine, ["task"])
     assert [one.run.scheduled_for for one in tick_at(engine, at(62)).claims.runs] == [at(60)]
+
+
+def test_a_slot_given_back_after_its_job_was_set_aside_waits_for_its_change_I3():
+    make_job()
+    engine = make_engine()
+    claimed = claim_one(engine, at(60))
+    Job.objects.update(problem=f"{REFUSED}x", **NO_PLAN)
+    release_runs(engine, [claimed])
+    assert tick_at(engine, at(62)).claims.runs == []
+    Job.objects.update(problem="", **to_replan(WHERE_IT_GOES_ON))
+    assert [one.run.scheduled_for for one in tick_at(engine, at(63)).claims.runs] == [at(60)]
 
 
 def test_a_slot_of_a_schedule_that_is_another_by_now_does_not_come_back_H1():
@@ -124,10 +136,10 @@ def test_a_job_paused_meanwhile_gets_its_slot_back_only_as_history_I13():
     job = make_job()
     engine = make_engine()
     claimed = claim_one(engine, at(60))
-    Job.objects.filter(pk=job.pk).update(paused_at=T0, next_run_at=None, next_start_at=None)
+    Job.objects.filter(pk=job.pk).update(paused_at=T0, next_run_at=None, wake_at=None)
     release_runs(engine, [claimed])
     job.refresh_from_db()
-    assert (job.active_runs, job.next_start_at) == (0, None)
+    assert (job.active_runs, job.wake_at) == (0, None)
     assert claim_at(engine, at(120)).runs == []
 
 

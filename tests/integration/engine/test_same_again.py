@@ -2,8 +2,13 @@
 
 import pytest
 
-from scheduler.engine.control import pause_job, reset_job, resume_job, update_job
-from scheduler.models import Status
+from scheduler import signals
+from scheduler.engine.control import pause, pause_job, reset_job, resume_job, update_job
+from scheduler.engine.sync import circles
+from scheduler.exceptions import UnknownJob
+from scheduler.models import Job, Status
+from scheduler.models.job import CLOSES, NO_PLAN
+from scheduler.registry import register
 from scheduler.schedules import DailyAt, Every
 from tests.factories import T0, at, claim_one, finish, ledger, make_engine, make_job, tick_at
 
@@ -50,10 +55,84 @@ def test_a_reset_forgets_no_slot_since_the_end_of_a_pause_that_nobody_saw_I3(clo
 
 
 def test_the_same_schedule_again_resets_a_broken_job():
-    make_job(schedule=DailyAt(13), columns={"broken_at": T0, "consecutive_failures": 5, "next_start_at": None})
+    make_job(schedule=DailyAt(13), columns={"broken_at": T0, "consecutive_failures": 5, "wake_at": None})
     assert update_job("job", schedule=DailyAt(13)).broken_at is None
 
 
 def test_the_same_value_is_an_override_all_the_same():
     make_job(schedule=DailyAt(13), columns={"source": "app.tasks"})
     assert update_job("job", schedule=DailyAt(13)).overridden_fields == ["schedule"]
+
+
+@pytest.mark.parametrize("follows", [False, True], ids=["no other", "another of its name"])
+def test_a_job_that_is_deleted_while_it_is_paused_is_unknown(monkeypatch, follows):
+    make_job(schedule=DailyAt(13))
+    read = pause.get_job
+
+    def gone(name):
+        job = read(name)
+        monkeypatch.setattr(pause, "get_job", read)
+        Job.objects.all().delete()
+        if follows:
+            make_job(schedule=DailyAt(14))
+        return job
+
+    monkeypatch.setattr(pause, "get_job", gone)
+    if follows:
+        assert pause_job("job").paused_at == T0
+    else:
+        with pytest.raises(UnknownJob):
+            pause_job("job")
+
+
+STARTED_AGAIN = {
+    "resumed": ({"paused_at": T0}, lambda: resume_job("job"), ["resumed"]),
+    "resumed, and broken": ({"broken_at": T0}, lambda: resume_job("job"), ["recovered"]),
+    "reset": ({"broken_at": T0}, lambda: reset_job("job"), ["recovered"]),
+    "reset, and invalid": ({"problem": "no such zone"}, lambda: reset_job("job"), []),
+    "enabled": ({"enabled": False}, lambda: update_job("job", enabled=True), []),
+    "its schedule again": ({"broken_at": T0}, lambda: update_job("job", schedule=Every(minutes=1)), []),
+}
+
+
+@pytest.mark.parametrize(("columns", "start", "signalled"), STARTED_AGAIN.values(), ids=STARTED_AGAIN)
+def test_who_starts_a_job_after_another_did_forgets_no_slot_since_I3(
+    known, clock, columns, start, signalled, django_capture_on_commit_callbacks
+):
+    """Its gate may take seconds to answer: meant was the job as it stood before."""
+    asked, told = [], []
+
+    def gate():
+        asked.append(True)
+        if len(asked) == 1:
+            clock.set(at(20))
+            start()
+            clock.set(at(61))
+        return True
+
+    def resumed(**_):
+        told.append("resumed")
+
+    def recovered(**_):
+        told.append("recovered")
+
+    register("gated", gate=gate)(lambda: None)
+    job = make_job(task="gated", columns=NO_PLAN | columns)
+    signals.job_resumed.connect(resumed)
+    signals.job_recovered.connect(recovered)
+    clock.set(at(10))
+    with django_capture_on_commit_callbacks(execute=True):
+        start()
+    tick_at(make_engine(tasks=known), at(62))
+    assert ledger(job) == [(at(60), 1, Status.RUNNING)]
+    assert told == signalled
+
+
+def test_a_second_process_that_sees_a_circle_opened_forgets_no_slot_I3():
+    job = make_job(schedule=Every(minutes=1), columns={"problem": CLOSES, **NO_PLAN})
+    engine, seen = make_engine(), Job.objects.get()
+    circles._judge(engine, job, {})
+    tick_at(engine, at(1))
+    circles._judge(engine, seen, {})
+    tick_at(engine, at(61))
+    assert ledger(job) == [(at(60), 1, Status.RUNNING)]

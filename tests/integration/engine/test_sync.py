@@ -3,17 +3,17 @@
 from dataclasses import astuple
 
 import pytest
-from django.db import OperationalError
+from django.db import DataError, OperationalError
 
-from scheduler.engine import sync as module
 from scheduler.engine.control import follow_code, update_job
-from scheduler.engine.presence import leave
-from scheduler.engine.sync import sync
-from scheduler.models import Job
+from scheduler.engine.instances import leave
+from scheduler.engine.sync import follow_code as module
+from scheduler.engine.sync.follow_code import REFUSED, follow_refused, sync
+from scheduler.models import Job, Status
 from scheduler.models.job import JobQuerySet
 from scheduler.registry import Registry, register
-from scheduler.schedules import DailyAt, Every
-from tests.factories import T0, at, claim_at, finish, ledger, make_engine, make_registry
+from scheduler.schedules import DailyAt, Every, Once
+from tests.factories import T0, at, claim_at, finish, ledger, make_engine, make_job, make_registry, tick_at
 
 pytestmark = pytest.mark.django_db
 
@@ -97,7 +97,7 @@ def test_what_a_person_changes_while_a_server_starts_is_kept(known, monkeypatch)
 def test_a_start_that_changes_nothing_writes_and_locks_nothing(django_assert_num_queries):
     tasks = make_registry("a", "b", schedule=Every(60))
     engine, _ = deploy(T0, tasks=tasks)
-    with django_assert_num_queries(3) as queries:  # the jobs, the orphans that may return, the strangers
+    with django_assert_num_queries(4) as queries:  # the jobs, orphans that may return, strangers, plans of other zones
         sync(engine, at(5))
     assert all(query["sql"].startswith("SELECT") and "FOR UPDATE" not in query["sql"] for query in queries)
 
@@ -113,7 +113,7 @@ def test_a_task_gone_from_the_code_orphans_its_job_and_its_return_revives_it_I1(
     engine, counts = deploy(at(100), tasks=one)
     b = Job.objects.get(name="b")
     assert counts == (0, 0, 1, 0)
-    assert (b.job_state, b.next_start_at) == ("orphaned", None)
+    assert (b.job_state, b.wake_at) == ("orphaned", None)
     assert len(ledger(b)) == 1, "its history stays"
     assert [run.job.name for run in claim_at(engine, at(3600)).runs] == ["a"]
     leave(engine)
@@ -193,10 +193,11 @@ class TestADefinitionTheDatabaseRefuses:
         claim_at(engine, T0)
         assert {claimed.job.name for claimed in claim_at(engine, at(60)).runs} == {"a", "z"}
         bad = Job.objects.get(name="bad")
-        assert (bad.job_state, bad.next_start_at, bad.task) == ("invalid", None, "bad")
+        assert (bad.job_state, bad.wake_at, bad.task) == ("invalid", None, "bad")
         assert bad.problem.startswith("The database does not take what the code says of it: ")
         assert "bad" in caplog.text
 
+    @pytest.mark.sweep(3)
     def test_it_costs_none_of_a_hundred_their_place_K2(self, spoilt):
         for number in range(100):
             register(f"more {number:02}", schedule=Every(60), into=spoilt)(lambda: None)
@@ -205,9 +206,9 @@ class TestADefinitionTheDatabaseRefuses:
         assert Job.objects.filter(problem="").count() == 102
         assert deploy(at(1), tasks=spoilt)[1][0] == 0
 
-    @pytest.mark.parametrize("code", [1366, 3988])
+    @pytest.mark.parametrize("code", [1366, 3988, 1644])
     def test_characters_that_the_database_lacks_are_the_fault_of_their_job_K2(self, monkeypatch, code):
-        """MySQL with an old character set calls it an operational error."""
+        """MySQL with an old character set calls it an operational error; so it does what a trigger says (1644)."""
         real = Job.save
 
         def save(job, **options):
@@ -271,3 +272,51 @@ def test_a_disabled_task_registers_without_a_plan():
     claim_at(engine, at(1))
     job = Job.objects.get()
     assert (job.job_state, job.next_run_at) == ("disabled", None)
+
+
+def test_a_once_in_code_that_is_years_old_when_a_database_first_meets_it_is_missed_I3():
+    tasks = registered(old=Once(at(-3600)), new=Once(at(-30)))
+    engine, _ = deploy(T0, tasks=tasks)
+    claims = tick_at(engine, T0, capacity=0).claims
+    assert [(row.job.name, row.status) for row in claims.not_run] == [("old", Status.MISSED)]
+    assert "when its code first met this database" in claims.not_run[0].reason
+    assert [run.job.name for run in claim_at(engine, at(1)).runs] == ["new"], "that one is within its grace"
+    old = Job.objects.get(name="old")
+    assert (old.job_state, old.misses, ledger(old)) == ("finished", 1, [(at(-3600), 1, Status.MISSED)])
+    deploy(at(10), tasks=tasks)
+    tick_at(engine, at(11))
+    assert len(ledger(old)) == 1, "and it is met only once"
+
+
+def test_a_once_in_code_that_a_person_gives_another_date_in_the_past_runs_I3(known, clock):
+    known_tasks = registered(old=Once(at(3600)))
+    engine, _ = deploy(T0, tasks=known_tasks)
+    tick_at(engine, T0)
+    Job.objects.filter(name="old").update(schedule=Once(at(-3600)), overridden_fields=["schedule"])
+    tick_at(engine, at(1), capacity=0)
+    assert [run.scheduled_for for run in (one.run for one in claim_at(engine, at(2)).runs)] == [at(-3600)]
+
+
+def test_a_once_in_code_whose_time_came_while_nothing_ran_is_caught_up_I3():
+    engine, _ = deploy(T0, tasks=registered(old=Once(at(60))))
+    tick_at(engine, T0)
+    assert [one.run.scheduled_for for one in claim_at(engine, at(hours=5)).runs] == [at(60)]
+
+
+def test_what_the_database_refused_of_the_code_is_tried_again_without_a_restart(monkeypatch):
+    engine = make_engine()
+    make_job("task", columns={"source": "app.tasks"})
+    real = module.rewrite
+
+    def refusing(*args, **options):
+        raise DataError("out of range")
+
+    monkeypatch.setattr(module, "rewrite", refusing)
+    sync(engine, at(1))
+    assert Job.objects.get(name="task").problem.startswith(REFUSED)
+    version = Job.objects.get(name="task").version
+    assert follow_refused(engine) == 0
+    assert Job.objects.get(name="task").version == version, "the same refusal is written and said once"
+    monkeypatch.setattr(module, "rewrite", real)
+    assert follow_refused(engine) == 1
+    assert (Job.objects.get(name="task").problem, Job.objects.get(name="task").stale) == ("", True)

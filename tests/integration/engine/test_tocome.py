@@ -3,8 +3,10 @@
 import pytest
 
 from scheduler.engine.control import pause_job, update_job
-from scheduler.engine.tocome import slots_to_come
+from scheduler.engine.views.upcoming import slots_to_come
+from scheduler.exceptions import InvalidSchedule
 from scheduler.models import Job, RunLog
+from scheduler.models.fields import Unreadable
 from scheduler.schedules import AfterJobs, DailyAt, Every, Manual, Once
 from tests.factories import DAY, HOUR, MINUTE, T0, at, claim_one, ledger, make_engine, make_job, run_at
 
@@ -32,7 +34,7 @@ def test_the_slots_that_are_told_are_those_that_run(schedule, options, hours):
     assert told == [T0 + hour * HOUR for hour in hours]
     engine = make_engine()
     for _ in told:
-        run_at(engine, max(T0, Job.objects.get().next_start_at))
+        run_at(engine, max(T0, Job.objects.get().wake_at))
     assert [slot for slot, _, _ in ledger()] == told
     job.refresh_from_db()
     if len(told) < 4 and not schedule.from_completion:
@@ -77,6 +79,13 @@ def test_a_stopped_job_is_told_as_one_that_goes_on_from_now(stop):
     make_job(schedule=DailyAt(hour=3), ends_at=T0 + 2 * DAY)
     stop("job")
     assert slots_to_come(Job.objects.get(), 9, T0) == [T0 + 15 * HOUR, T0 + 39 * HOUR]
+
+
+def test_of_a_job_that_cannot_be_read_and_was_never_planned_nothing_is_told():
+    job = make_job(planned_at=None, columns={"schedule": Unreadable("{}", "it is of a later release")})
+    assert isinstance(job.schedule, Unreadable)
+    with pytest.raises(InvalidSchedule):
+        slots_to_come(job, 4, T0)
 
 
 def test_telling_asks_no_database(django_assert_num_queries):

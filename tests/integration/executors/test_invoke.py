@@ -12,8 +12,9 @@ from django.db import IntegrityError, connection, transaction
 
 from scheduler.context import RunStopped, current_run
 from scheduler.engine.finish import Finished, finish_runs
-from scheduler.executors import logs
-from scheduler.executors.inline import InlineExecutor
+from scheduler.executors import log_capture
+from scheduler.executors.call import context_for
+from scheduler.executors.inline import call_inline
 from scheduler.functions import is_async
 from scheduler.models import RunLog, Status
 from scheduler.testing import ManualClock
@@ -25,11 +26,9 @@ def run(function, **options):
     now = at(60)
     engine = make_engine(tasks=make_registry("task", function=function, **options))
     job = make_job()
-    executor = InlineExecutor(
-        lambda claimed, outcome: finish_runs(engine, [Finished(claimed.run, outcome)]), ManualClock(now)
-    )
     for claimed in claim_at(engine, now).runs:
-        executor.submit(claimed)
+        outcome = call_inline(claimed, context_for(claimed), ManualClock(now))
+        finish_runs(engine, [Finished(claimed.run, outcome)])
     row = RunLog.objects.get(job=job)
     job.delete()
     return row
@@ -68,7 +67,7 @@ class TestWhateverATaskRaises:
         row = run(task)
         assert row.status == Status.FAILED
         assert "Traceback" in row.error
-        assert "executors/invoke.py" not in row.error
+        assert "executors/call.py" not in row.error
         assert run(lambda: None).status == Status.SUCCEEDED
 
     def test_a_stop_it_agreed_to_is_cancelled_and_one_it_made_up_is_failed(self):
@@ -131,23 +130,23 @@ class TestWhatATaskIsGiven:
         assert current_run() is None
 
     def test_its_log_records_are_kept_on_its_run(self):
-        logs.install()
+        log_capture.install()
         try:
             row = run(lambda: logging.getLogger("shop").warning("stock is low"))
         finally:
-            logs.uninstall()
+            log_capture.uninstall()
         assert row.log.endswith("WARNING shop: stock is low")
 
     def test_its_log_is_kept_when_the_project_configures_logging_after_the_scheduler_has_started(self):
         root, scheduler = logging.getLogger(), logging.getLogger("scheduler")
         before = root.handlers[:], root.level, scheduler.level, scheduler.handlers[:]
-        logs.install()
+        log_capture.install()
         levels = {"root": {"level": "WARNING"}, "loggers": {"scheduler": {"level": "ERROR"}}}
         try:
             dictConfig({"version": 1, "disable_existing_loggers": False, **levels})
             row = run(lambda: logging.getLogger("scheduler.task").info("half of it is done"))
         finally:
-            logs.uninstall()
+            log_capture.uninstall()
             root.handlers[:], root.level, scheduler.level, scheduler.handlers[:] = before
         assert row.log.endswith("INFO scheduler.task: half of it is done")
 

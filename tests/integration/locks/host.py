@@ -4,10 +4,10 @@ from typing import Any
 
 from scheduler.engine.base import Claimed
 from scheduler.engine.finish import Finished, Outcome, finish_runs
-from scheduler.executors.invoke import context_for
-from scheduler.executors.living import Living
+from scheduler.executors.call import InThread, context_for
+from scheduler.executors.live_run import Living
 from scheduler.models import RunLog, Status
-from scheduler.runtime.locking import SlotLocks
+from scheduler.slot_locks.worker import SlotLocks
 from scheduler.testing import ManualClock
 from tests.contract.locks.memory import Hold, MemoryLock
 from tests.factories import T0, at, claim_one, ended, make_engine
@@ -63,7 +63,7 @@ class Host:
 
 
 def living(claimed: Claimed) -> Living:
-    return Living(claimed, context_for(claimed), holds_worker=True)
+    return Living(claimed, context_for(claimed), InThread())
 
 
 def row(one: Living) -> RunLog:

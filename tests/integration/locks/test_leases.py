@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import OperationalError
 
-from scheduler.engine import mark
+from scheduler.engine import running
 from scheduler.models import RunLog, Status
 from scheduler.schedules import DailyAt, Every, Once
 from tests.factories import at, claim_at, make_job
@@ -75,7 +75,7 @@ class TestLosing:
     """T1: whoever has lost the lock warns and asks its run to stop; nothing else stops."""
 
     def assert_lost(self, host, one, caplog):
-        said = [record for record in caplog.records if record.action == "lock_lost"]
+        said = [record for record in caplog.records if getattr(record, "action", "") == "lock_lost"]
         assert [record.levelname for record in said] == ["WARNING"]
         assert "lost its lock (fence 1) and is asked to stop" in caplog.text
         assert one.context.stop_reason == "lease"
@@ -132,7 +132,29 @@ class TestLosing:
         host.pass_time(120)
         host.lock.away = False
         host.pass_time(10)
-        assert [record for record in caplog.records if record.action == "lock_lost"] == []
+        assert [record for record in caplog.records if getattr(record, "action", "") == "lock_lost"] == []
+        assert RunLog.objects.get().note == ""
+        assert host.seconds_left() > 24 * 3600, "nor does another host run the slot again"
+
+    def test_a_slot_that_another_host_took_before_its_end_could_be_told_is_noted(self, host, job, caplog):
+        one = host.begin()
+        host.end(one)
+        host.lock.away = True
+        host.pass_time(120)
+        host.lock.away = False
+        host.taken_elsewhere()
+        host.pass_time(10)
+        assert row(one).note == "lost its lock (fence 1) while it ran"
+        assert host.lock.holds["job", MINUTE].owner == "other/1"
+
+    def test_what_was_given_back_while_nobody_could_be_told_is_free_when_its_lease_is_over(self, host, job):
+        host.end(host.begin(), Status.SKIPPED)
+        host.lock.away = True
+        host.pass_time(120)
+        host.lock.away = False
+        host.taken_elsewhere()
+        host.pass_time(10)
+        assert host.lock.holds["job", MINUTE].owner == "other/1"
         assert RunLog.objects.get().note == ""
 
     def test_a_run_that_had_lost_it_before_its_end_is_noted_all_the_same(self, host, job, caplog):
@@ -147,7 +169,7 @@ class TestLosing:
         one = host.begin()
         host.lock.holds.clear()
         with monkeypatch.context() as away:
-            away.setattr(mark, "note", lambda *_: (_ for _ in ()).throw(OperationalError("locked")))
+            away.setattr(running, "note", lambda *_: (_ for _ in ()).throw(OperationalError("locked")))
             with pytest.raises(OperationalError):
                 host.locks.step()
         assert one.context.stop_requested, "the run is stopped, whatever the database says"
@@ -161,14 +183,14 @@ class TestLosing:
         for claimed in claim_at(host.engine, MINUTE).runs:
             assert host.locks.refusal(living(claimed)) is None
         host.lock.holds.clear()
-        real = mark.note
+        real = running.note
 
         def hangs(*args):
-            monkeypatch.setattr(mark, "note", real)
+            monkeypatch.setattr(running, "note", real)
             host.locks.step()
             return real(*args)
 
-        monkeypatch.setattr(mark, "note", hangs)
+        monkeypatch.setattr(running, "note", hangs)
         host.locks.step()
         assert {run.note for run in RunLog.objects.all()} == {"lost its lock (fence 1) while it ran"}
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.locks.base import LockUnavailable
-from scheduler.locks.redis import RedisLock, key_of
+from scheduler.slot_locks.base import LockUnavailable
+from scheduler.slot_locks.redis import RedisLock, key_of
 from tests.contract.locks.test_slot_lock import LEASE, OURS, THEIRS
 
 FORK = """
 import os, sys
 from datetime import UTC, datetime
-from scheduler.locks.base import Bid
-from scheduler.locks.redis import RedisLock
+from scheduler.slot_locks.base import Bid
+from scheduler.slot_locks.redis import RedisLock
 lock, bid = RedisLock(sys.argv[1]), Bid(job="j", slot=datetime(2026, 1, 1, tzinfo=UTC), owner="a/1", host="h")
 lock.take(bid, 60)
 ours = lock._redis.client_id()

@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.context import current_run
-from scheduler.engine.grid import EPOCH
+from scheduler.engine.plan import EPOCH
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.registry import Registry, register
@@ -126,7 +126,9 @@ def test_a_run_whose_key_was_deleted_stops_and_its_slot_is_run_again_T1(make, ta
     assert (first.status, first.reason) == (Status.LOST, "its lease was lost")
     assert first.note == "lost its lock (fence 1) while it ran"
     assert (second.status, attempts) == (Status.SUCCEEDED, [1, 2])
-    assert [record.levelname for record in caplog.records if record.action == "lock_lost"] == ["WARNING"]
+    assert [record.levelname for record in caplog.records if getattr(record, "action", "") == "lock_lost"] == [
+        "WARNING"
+    ]
 
 
 def test_a_redis_that_hangs_holds_up_neither_the_heartbeat_nor_runs_by_hand_T2(tasks, redis_server, settings):
@@ -157,15 +159,15 @@ def test_a_lock_that_fails_in_an_unheard_of_way_runs_nothing_and_the_worker_goes
     register("job", schedule=soon(), into=tasks)(plain)
     register("other", schedule=soon(), into=tasks)(plain)
     runner = Runner("test", tasks=tasks)
-    real = runner.executor._refusal
+    real = runner.pool._refusal
 
     def refusal(living):
         if living.context.job == "job":
             raise SystemExit(1)
         return real(living)
 
-    monkeypatch.setattr(runner.executor, "_refusal", refusal)
-    monkeypatch.setattr(runner.executor, "_workers", 1)
+    monkeypatch.setattr(runner.pool, "_refusal", refusal)
+    monkeypatch.setattr(runner.pool, "_workers", 1)
     runner.start()
     until(lambda: RunLog.objects.filter(finished_at__isnull=False).count() == 2)
     runner.stop(PATIENCE)
@@ -173,6 +175,6 @@ def test_a_lock_that_fails_in_an_unheard_of_way_runs_nothing_and_the_worker_goes
 
 
 def test_without_redis_py_the_scheduler_does_not_start_and_says_why(tasks, monkeypatch):
-    monkeypatch.setitem(sys.modules, "scheduler.locks.redis", None)
+    monkeypatch.setitem(sys.modules, "scheduler.slot_locks.redis", None)
     with pytest.raises(ConfigurationError, match=r"SCHEDULER_LOCK_URL needs redis-py.*\[redis\]"):
         Runner("test", tasks=tasks)

@@ -15,13 +15,13 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("wrong_host_clock")
 
 
 def test_a_start_is_as_far_away_as_it_is_by_the_time_of_the_database():
-    make_job("soon", Every(minutes=30), columns={"next_start_at": T0 + timedelta(minutes=30)})
+    make_job("soon", Every(minutes=30), columns={"wake_at": T0 + timedelta(minutes=30)})
     assert "in 30 min" in command("task_schedule")
 
 
 def test_why_knows_by_the_time_of_the_database_what_is_still_to_come():
     soon = T0 + timedelta(minutes=30)
-    make_job("soon", Every(minutes=30), columns={"next_run_at": soon, "next_start_at": soon})
+    make_job("soon", Every(minutes=30), columns={"next_run_at": soon, "wake_at": soon})
     answer = json.loads(command("task_schedule", "--why", "soon", soon.isoformat(), "--json"))
     assert answer["verdict"] == "will_run"
 

@@ -10,14 +10,14 @@ from django.core.management import CommandError, call_command
 from scheduler import Postpone
 from scheduler.engine.control import pause_all, pause_group
 from scheduler.health import get_scheduler_status
-from scheduler.management.commands import run_scheduler, run_task, task_schedule
+from scheduler.management.commands import list_tasks, run_scheduler, run_task, task_schedule
 from scheduler.management.output import span
 from scheduler.models import Job, RunLog, Status
-from scheduler.registry import register, registry
-from scheduler.runtime.stoprequest import StopRequest
+from scheduler.registry import Registry, register, registry
+from scheduler.runtime.interrupt import StopRequest
 from scheduler.schedules import Every
-from tests.factories import T0, at, make_engine, make_job, run_at
-from tests.integration.conftest import OnlyFile, on_file
+from tests.factories import T0, at, make_engine, make_job, make_registry, run_at
+from tests.integration.conftest import FILE_ALIAS, OnlyFile, on_file
 
 
 def command(*arguments):
@@ -69,14 +69,25 @@ class TestBeforeMigrate:
     def test_health_says_the_same(self):
         status = get_scheduler_status()
         assert status.status == "unavailable"
-        assert "run `python manage.py migrate`" in status.problems[0]
+        assert "run `python manage.py migrate`" in str(status.problems[0])
+
+
+@pytest.mark.usefixtures("on_an_empty_file")
+def test_migrate_makes_the_jobs_that_the_code_registers_once_their_tables_are_all_there(caplog):
+    call_command("migrate", "contenttypes", database=FILE_ALIAS, verbosity=0)
+    assert caplog.text == "", "it stopped on its way: nothing is wrong"
+    call_command("migrate", database=FILE_ALIAS, verbosity=0)
+    assert "count_orders" in Job.objects.values_list("name", flat=True)
+    assert "count_orders" in command("task_schedule", "--next", "1")
+    call_command("migrate", "scheduler", "zero", database=FILE_ALIAS, verbosity=0)
+    assert caplog.text == ""
 
 
 def test_a_database_that_does_not_answer_is_not_one_that_awaits_migrate(tmp_path, settings, django_db_blocker):
     settings.DATABASE_ROUTERS = [OnlyFile()]
     with django_db_blocker.unblock(), on_file(tmp_path / "no such folder" / "db.sqlite3"):
         assert refusal("task_schedule") == "The database does not answer: unable to open database file"
-        assert get_scheduler_status().problems == ["the database does not answer: OperationalError"]
+        assert [*map(str, get_scheduler_status().problems)] == ["the database does not answer: OperationalError"]
 
 
 @pytest.mark.django_db
@@ -86,10 +97,9 @@ class TestBeforeTheFirstStart:
         assert "waits for the scheduler" in command("run_task", "count_orders", "--enqueue")
         assert RunLog.objects.get().job.name == "count_orders"
 
-    @pytest.mark.parametrize("words", [["count_orders"], ["--why", "count_orders", "02:00"]])
-    def test_who_asks_for_its_schedule_hears_when_there_will_be_one(self, words):
-        said = "The task 'count_orders' is registered; its job appears when the scheduler has started once."
-        assert refusal("task_schedule", *words) == said
+    def test_who_asks_why_hears_when_there_will_be_a_job(self):
+        said = "The task 'count_orders' is registered; its job is made by `migrate`, or when the scheduler starts."
+        assert refusal("task_schedule", "--why", "count_orders", "02:00") == said
 
 
 @pytest.mark.django_db
@@ -113,7 +123,7 @@ def test_no_slot_is_told_that_will_not_come(monkeypatch):
     monkeypatch.setattr(task_schedule, "shared_now", lambda _: T0)
     make_job("ends", Every(hours=1), ends_at=at(hours=2))
     make_job("twice", Every(hours=3), max_runs=2)
-    make_job("stopped", Every(hours=3), columns={"next_run_at": None, "next_start_at": None, "enabled": False})
+    make_job("stopped", Every(hours=3), columns={"next_run_at": None, "wake_at": None, "enabled": False})
     slots = json.loads(command("task_schedule", "--next", "9", "--json"))
     assert [(slot["job"], slot["scheduled_for"][11:13]) for slot in slots] == [
         ("ends", "13"), ("ends", "14"), ("twice", "15"), ("twice", "18"),
@@ -163,19 +173,31 @@ class TestPausesOfAGroupOrOfEverything:
 @pytest.mark.django_db
 class TestJSON:
     def test_instants_are_written_in_iso_8601_everywhere(self, known, engine_of_job):
-        job, text = json.loads(command("task_schedule", "--json"))[0], command("task_schedule", "--next", "1", "--json")
+        (job,) = [one for one in json.loads(command("task_schedule", "--json")) if one["name"] == "job"]
+        text = command("task_schedule", "job", "--next", "1", "--json")
         for instant in (job["next_run_at"], job["last_run_at"], json.loads(text)[0]["scheduled_for"]):
             assert instant == datetime.fromisoformat(instant).isoformat()
 
     def test_modules_that_failed_are_told_to_programs_too(self, known, monkeypatch):
         monkeypatch.setitem(registry.failures, "shop.tasks", "ImportError: no reports")
-        listed = json.loads(command("list_tasks", "--json"))
-        assert listed["failed_modules"] == {"shop.tasks": "ImportError: no reports"}
+        out = StringIO()
+        with pytest.raises(CommandError, match="Tasks are missing") as ended:
+            call_command("list_tasks", "--json", stdout=out)
+        assert json.loads(out.getvalue())["failed_modules"] == {"shop.tasks": "ImportError: no reports"}
+        assert ended.value.returncode == 1
+
+    def test_what_a_persons_change_hides_of_the_code_is_marked(self, monkeypatch):
+        tasks = make_registry("task", retries=2)
+        monkeypatch.setattr("scheduler.engine.views.overrides.registry", tasks)
+        columns = {"source": "app.tasks", "overridden_fields": ["policy.retries", "schedule"]}
+        make_job("task", Every(minutes=5), retries=7, columns=columns)
+        assert json.loads(command("task_schedule", "--json"))[0]["hidden_from_code"] == ["schedule", "policy.retries"]
+        assert "the code says otherwise: schedule, policy.retries" in command("task_schedule")
 
     def test_run_scheduler_says_each_step_in_a_line(self, monkeypatch):
-        monkeypatch.setattr(run_scheduler.startup, "claim", lambda *_: True)
-        monkeypatch.setattr(run_scheduler.local, "run", lambda by: None)
-        monkeypatch.setattr(run_scheduler.local, "stop", lambda: None)
+        monkeypatch.setattr(run_scheduler.arm, "claim", lambda *_: True)
+        monkeypatch.setattr(run_scheduler.current, "run", lambda by, takes: None)
+        monkeypatch.setattr(run_scheduler.current, "stop", lambda: None)
         monkeypatch.setattr(StopRequest, "wait", lambda self: None)
         lines = command("run_scheduler", "--json", "--skip-checks").splitlines()
         assert [json.loads(line) for line in lines] == [{"status": "running"}, {"status": "stopping"}]
@@ -244,3 +266,26 @@ def test_a_task_that_puts_itself_off_is_no_failure():
 )
 def test_durations_read_well(seconds, text):
     assert span(timedelta(seconds=seconds)) == text
+
+
+class TestListTasks:
+    @pytest.fixture
+    def empty(self, monkeypatch):
+        tasks = Registry()
+        monkeypatch.setattr(list_tasks, "registry", tasks)
+        return tasks
+
+    @pytest.mark.parametrize(
+        ("modules", "said"), [(["tasks"], "the tasks.py of"), (["task", "jobs"], "task.py or jobs.py")]
+    )
+    def test_the_hint_of_an_empty_list_names_the_modules_that_are_looked_for(self, empty, modules, said, settings):
+        settings.SCHEDULER_AUTODISCOVER_MODULES = modules
+        assert said in command("list_tasks")
+
+    def test_a_module_that_failed_is_named_once_and_without_that_hint(self, empty):
+        empty.failures["shop.tasks"] = "ImportError: no reports"
+        out, err = StringIO(), StringIO()
+        with pytest.raises(CommandError, match="could not be imported: 1"):
+            call_command("list_tasks", stdout=out, stderr=err)
+        assert "@register" not in out.getvalue()
+        assert err.getvalue().count("shop.tasks") == 1

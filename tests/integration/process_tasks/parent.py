@@ -9,8 +9,8 @@ if __name__ == "__main__":
     django.setup()
 
     from scheduler.clock import SYSTEM_CLOCK
-    from scheduler.executors.invoke import context_for
-    from scheduler.executors.process import run_in_process
+    from scheduler.executors.call import context_for
+    from scheduler.executors.process.parent import run_in_process
     from tests.integration.process_tasks.runs import claimed_run
 
     claimed = claimed_run(sys.argv[1], json.loads(sys.argv[2]))

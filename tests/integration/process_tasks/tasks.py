@@ -149,7 +149,8 @@ def terminate_fork(context):
 
 @register("who_starts")
 def who_starts():
-    from scheduler.runtime import local, startup
+    from scheduler.runtime import current
+    from scheduler.runtime.startup import arm
 
     answer = "started"
     try:
@@ -157,7 +158,7 @@ def who_starts():
     except scheduler.exceptions.ConfigurationError as refusal:
         answer = str(refusal)
     threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("scheduler")]
-    return [startup.decision().how, local.current() is None, answer, threads]
+    return [arm.decision().how, current.current() is None, answer, threads]
 
 
 @register("write_note")

@@ -4,7 +4,7 @@ from functools import partial
 
 from scheduler.context import Postpone, current_run
 from scheduler.engine.control import reset_job, resume_job, run_now, update_job
-from scheduler.engine.mark import mark_timed_out
+from scheduler.engine.running import mark_timed_out
 from scheduler.schedules import DailyAt, Every, Manual
 from tests.integration.rules.play import Rule, call, do, end, lose, run, tick
 

@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.engine import dbtime
+from scheduler.engine.db import shared_time
 from scheduler.registry import register, registry
 from scheduler.testing import ManualClock
 from tests.factories import T0
@@ -29,7 +29,7 @@ def clock(monkeypatch):
     """A clock at T0 that the public API goes by."""
     manual = ManualClock(T0)
     monkeypatch.setattr(SYSTEM_CLOCK, "now", manual.now)
-    monkeypatch.setattr(dbtime, "CLOCK_QUERIES", {})
+    monkeypatch.setattr(shared_time, "CLOCK_QUERIES", {})
     return manual
 
 
@@ -49,7 +49,7 @@ def play(known, clock, commits):
 @pytest.fixture
 def start(known, commits, monkeypatch):
     """Start a process whose service threads the test steps itself: `start(task=…, workers=…)`."""
-    monkeypatch.setattr(dbtime, "CLOCK_QUERIES", {})
+    monkeypatch.setattr(shared_time, "CLOCK_QUERIES", {})
     started = []
 
     def make(**options) -> SteppedProcess:

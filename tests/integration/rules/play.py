@@ -10,10 +10,11 @@ from scheduler import signals
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.finish import Finished, Settled, finish_runs
 from scheduler.engine.rescue import close_as_lost
-from scheduler.executors.inline import InlineExecutor
+from scheduler.executors.call import context_for
+from scheduler.executors.inline import call_inline
 from scheduler.models import Job, RunLog
 from scheduler.registry import Registry, register
-from scheduler.runtime import announce
+from scheduler.runtime import publish
 from scheduler.schedules import Every, Schedule
 from scheduler.testing import ManualClock
 from tests.factories import T0, at, ended, make_engine, make_job, tick_at
@@ -54,7 +55,7 @@ class Play:
         while True:
             passed = tick_at(engine or self.engine, now, capacity=capacity - len(started))
             started += passed.claims.runs
-            announce.claims(passed.claims)
+            publish.claims(passed.claims)
             if not passed.again:
                 break
         self.open += started
@@ -71,18 +72,18 @@ class Play:
     def lose(self, seconds: float, *, blameless: bool = False) -> None:
         """The process of the longest run dies (or, `blameless`, is stopped)."""
         run = RunLog.objects.get(pk=self.open.pop(0).run.pk)
-        announce.settled(close_as_lost(self.engine, [run], self.to(seconds), "its process died", blameless=blameless))
+        publish.settled(close_as_lost(self.engine, [run], self.to(seconds), "its process died", blameless=blameless))
 
     def call(self, seconds: float) -> None:
         """Claim what is due and really call it, in this thread."""
         self.tick(seconds)
-        executor = InlineExecutor(lambda one, outcome: self._settle([Finished(one.run, outcome)]), self.clock)
         while self.open:
-            executor.submit(self.open.pop(0))
+            claimed = self.open.pop(0)
+            self._settle([Finished(claimed.run, call_inline(claimed, context_for(claimed), self.clock))])
 
     def _settle(self, ends: list[Finished]) -> Settled:
         settled = finish_runs(self.engine, ends)
-        announce.settled(settled)
+        publish.settled(settled)
         return settled
 
 
@@ -158,7 +159,7 @@ class Rule:
         job.refresh_from_db()
         assert lines(job) == list(self.ledger)
         assert {name: count for name in COUNTERS if (count := getattr(job, name))} == self.counters
-        assert seconds_of(job.next_start_at) == self.next
+        assert seconds_of(job.wake_at) == self.next
         assert job.job_state == self.state
         assert {name: play.heard[name] for name in self.heard} == self.heard
         assert job.active_runs == job.runs.living().count() == sum(one.job.pk == job.pk for one in play.open)

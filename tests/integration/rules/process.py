@@ -68,7 +68,7 @@ class SteppedProcess:
     def __init__(self, tasks: Registry, *, workers: int = 2, clock: ManualClock | None = None) -> None:
         self.clock = clock or StandingClock(T0)
         self.runner = Runner("test", tasks=tasks, clock=self.clock)
-        self.runner.executor._workers = workers
+        self.runner.pool._workers = workers
         self.engine = self.runner.engine
         runs_asked_to_stop.connect(self.runner._stop_runs, weak=False, dispatch_uid=id(self.runner))
         self.held: list[Held] = []
@@ -103,11 +103,11 @@ class SteppedProcess:
         self.runner.monitoring._step()
 
     def living(self) -> list[int]:
-        return [one.claimed.run.pk for one in self.runner.executor.living()]
+        return [one.claimed.run.pk for one in self.runner.pool.living()]
 
     def until_idle(self) -> None:
         """Wait until no run lives in this process, and write what there is to write."""
-        executor = self.runner.executor
+        executor = self.runner.pool
         until(lambda: not executor._queue and not executor._living, "the end of the runs")
         self.write()
 
@@ -129,9 +129,9 @@ class SteppedProcess:
         for task in self.held:
             task.let_go.set()
         runs_asked_to_stop.disconnect(dispatch_uid=id(self.runner))
-        self.runner.executor.request_stop()
+        self.runner.pool.request_stop()
         until(lambda: not self.living(), "the end of the runs")
-        self.runner.executor.close()
+        self.runner.pool.close()
 
 
 def make_minute(now: datetime) -> datetime:

@@ -6,7 +6,6 @@ import pytest
 from django.db import connection
 
 from scheduler.engine import decide
-from scheduler.engine import sync as sync_module
 from scheduler.engine.control import (
     pause_all,
     pause_job,
@@ -14,8 +13,9 @@ from scheduler.engine.control import (
     resume_job,
     update_job,
 )
-from scheduler.engine.presence import leave
-from scheduler.engine.sync import sync
+from scheduler.engine.instances import leave
+from scheduler.engine.sync import follow_code as sync_module
+from scheduler.engine.sync.follow_code import sync
 from scheduler.models import Instance, Job
 from scheduler.schedules import DailyAt, Every
 from tests.factories import at, claim_at, finish, make_registry
@@ -74,15 +74,15 @@ class TestAway:
         sync(shop, at(120))
         mail = self.mail(180)
         assert self.starts(mail, 180) == []
-        assert Job.objects.get(name="mail").next_start_at == self.THREE
+        assert Job.objects.get(name="mail").wake_at == self.THREE
 
     def test_jitter_is_kept_I4(self, shop):
         jittered = {"schedule": DailyAt(hour=15, jitter="1h")}
-        start = self.gone(shop, 60, **jittered).next_start_at
+        start = self.gone(shop, 60, **jittered).wake_at
         assert start > self.THREE
         sync(shop, at(120))
         claim_at(self.mail(180, **jittered), at(180))
-        assert Job.objects.get(name="mail").next_start_at == start
+        assert Job.objects.get(name="mail").wake_at == start
 
     def test_backoff_is_kept_I11(self, shop):
         mail = self.mail(schedule=Every(minutes=1), backoff=[3600])

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from scheduler.engine.control import backfill, cancel_run, run_now
-from scheduler.engine.prune import prune
 from scheduler.engine.release import release_runs
-from scheduler.engine.retention import Retention
+from scheduler.engine.retention.keep import Retention
+from scheduler.engine.retention.prune import prune
 from scheduler.exceptions import InvalidOption, Refused
 from scheduler.models import RunLog, Status, Trigger
 from scheduler.registry import register
@@ -46,7 +46,7 @@ def job(clock):
         coalesced=2,
         coalesced_from=at(hours=5),
     )
-    job.__class__.objects.filter(pk=job.pk).update(next_run_at=at(hours=8), next_start_at=at(hours=8))
+    job.__class__.objects.filter(pk=job.pk).update(next_run_at=at(hours=8), wake_at=at(hours=8))
     clock.set(at(hours=7, minutes=30))
     return job
 
@@ -58,7 +58,7 @@ def engine(job):
 
 def planned(slot):
     """The columns of a job that is planned for a slot, and has missed none before."""
-    return {"next_run_at": slot, "next_start_at": slot}
+    return {"next_run_at": slot, "wake_at": slot}
 
 
 def hours_of(rows):
@@ -92,7 +92,7 @@ def test_a_wrong_choice_is_refused(job, wrong):
 
 
 def test_more_than_a_thousand_slots_are_refused_and_nothing_is_written(clock):
-    make_job("fast", Every(seconds=1), columns={"next_run_at": at(5001), "next_start_at": at(5001)})
+    make_job("fast", Every(seconds=1), columns={"next_run_at": at(5001), "wake_at": at(5001)})
     clock.set(at(5000))
     with pytest.raises(InvalidOption, match="1000"):
         backfill("fast", at(1), at(1001))
@@ -144,7 +144,7 @@ def test_a_failed_link_does_not_count_for_backoff_and_breaker(job, engine):
     now = at(hours=7, minutes=30)
     finish(engine, claim_one(engine, now), now, Status.FAILED)
     job.refresh_from_db()
-    assert (job.consecutive_failures, job.next_start_at) == (before, at(hours=8))
+    assert (job.consecutive_failures, job.wake_at) == (before, at(hours=8))
 
 
 @pytest.mark.parametrize("which", [0, 1, 2], ids=["the next", "a later one", "the last"])

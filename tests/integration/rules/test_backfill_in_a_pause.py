@@ -3,8 +3,8 @@
 import pytest
 
 from scheduler.engine.control import backfill, run_now
-from scheduler.engine.explain import Verdict, explain_slot
-from scheduler.models import Job
+from scheduler.engine.explain.explain_slot import Verdict, explain_slot
+from scheduler.models import Job, RunLog
 from tests.factories import at
 from tests.integration.rules.test_pauses import STOPS, make_grouped, slots
 
@@ -27,7 +27,7 @@ def test_a_backfill_waits_for_the_end_of_a_pause_whenever_it_was_asked_for_I13(p
     stop, resume = stop_and_resume
     make_grouped(1, 2, 3, 30)
     play.to(240)
-    Job.objects.update(next_run_at=at(1800), next_start_at=at(1800))
+    Job.objects.update(next_run_at=at(1800), wake_at=at(1800))
     if asked != "during":
         backfill("job", at(60), at(180))
     started = slots(play, 240) if asked == "while one runs" else []
@@ -53,7 +53,7 @@ def test_a_backfill_goes_on_when_the_time_of_a_pause_is_over_also_where_nobody_e
     make_grouped(1, 30)
     play.to(240)
     stop(until=at(630))
-    Job.objects.update(enabled=False, next_run_at=None, next_start_at=None)
+    Job.objects.update(enabled=False, next_run_at=None, wake_at=None)
     backfill("job", at(60), at(60))
     assert slots(play, 629) == []
     assert slots(play, 631) == [60]
@@ -63,7 +63,7 @@ def test_a_backfill_goes_on_when_the_time_of_a_pause_is_over_also_where_nobody_e
 def test_what_is_said_of_a_backfill_that_waits_for_the_end_of_a_pause(play, stop, until):
     make_grouped(1, 2, 30)
     play.to(240)
-    Job.objects.update(next_run_at=at(1800), next_start_at=at(1800))
+    Job.objects.update(next_run_at=at(1800), wake_at=at(1800))
     backfill("job", at(60), at(120))
     stop(until=until and at(until), reason="noise", actor="ann")
     for slot in (60, 120):
@@ -74,10 +74,12 @@ def test_what_is_said_of_a_backfill_that_waits_for_the_end_of_a_pause(play, stop
 
 
 def test_what_is_said_of_a_retry_in_a_pause(play, stop):
-    """Under a pause of its job it is cancelled when it is due, under the others it waits."""
+    """What stops the job comes first, then the attempt: under a pause of its job it is cancelled when it is due."""
     make_grouped(1, 30, retries=1, backoff=[5])
     play.tick(60)
     play.end(61, "failed")
     stop()
-    sentence = explain_slot("job", at(60), now=at(62)).sentence
-    assert ("is paused" in sentence) is not Job.objects.filter(paused_at__isnull=False).exists()
+    stopped, _, attempt = explain_slot("job", at(60), now=at(62)).sentence.partition(". ")
+    assert "is paused by" in stopped
+    run = RunLog.objects.get(attempt=2)
+    assert attempt.startswith(f"Attempt 2 (run {run.pk}) is promised")

@@ -2,13 +2,14 @@
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import DataError, connection
+from django.db import DataError, InternalError, NotSupportedError, OperationalError, ProgrammingError, connection
 
 from scheduler.engine import claim
 from scheduler.engine.control import get_job, reset_job, run_now, update_job
 from scheduler.exceptions import Refused
 from scheduler.health import get_scheduler_status
-from scheduler.models import UNPLANNED, Job, RunLog
+from scheduler.models import Instance, Job, RunLog
+from scheduler.models.job import to_replan
 from scheduler.schedules import Every
 from tests.factories import at, claim_at, finish, ledger, make_engine, make_job, tick_at
 
@@ -19,7 +20,7 @@ def by_sql(column, value, name="bad"):
     quote = connection.ops.quote_name
     with connection.cursor() as cursor:
         cursor.execute(
-            f"UPDATE {quote('scheduler_job')} SET {quote(column)} = %s, {quote('next_start_at')} = %s"
+            f"UPDATE {quote('scheduler_job')} SET {quote(column)} = %s, {quote('wake_at')} = %s"
             f" WHERE {quote('name')} = %s",
             [value, "2026-03-02 12:01:00", name],
         )
@@ -59,6 +60,7 @@ def bad():
     return Job.objects.get(name="bad")
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("text", SCHEDULES, ids=IDS)
 class TestNoneOrTwoOrUnreadableSchedules:
     def test_the_loop_lives_the_neighbour_runs_and_the_row_is_shown_invalid_K1_K2(self, bad, text):
@@ -69,16 +71,17 @@ class TestNoneOrTwoOrUnreadableSchedules:
             assert [one.job.name for one in passed.claims.runs] == ["good"]
             finish(engine, passed.claims.runs[0], at(seconds))
         bad = get_job("bad")
-        assert (bad.job_state, bad.next_start_at) == ("invalid", None)
+        assert (bad.job_state, bad.wake_at) == ("invalid", at(60))
         assert bad.problem
         assert ledger(bad) == []
-        assert "1 invalid job" in get_scheduler_status().problems
+        assert ("invalid", "bad") in [(one.code, one.subject) for one in get_scheduler_status().problems]
 
     def test_an_error_is_not_repeated_each_tick(self, bad, text):
         by_sql("schedule", text)
         engine = make_engine()
         assert tick_at(engine, at(60)).claims.looked_at == 2
         assert tick_at(engine, at(61)).claims.looked_at == 0
+        assert tick_at(engine, at(65)).claims.looked_at == 1
 
     def test_a_form_names_the_field_K1(self, text):
         with pytest.raises(ValidationError) as caught:
@@ -116,12 +119,27 @@ def test_an_unreadable_policy_is_isolated_too_N2(bad, column, value):
         run_now("bad")
     assert caught.value.code == "invalid"
     update_job("bad", retries=1)
-    tick_at(engine, at(61))
-    assert get_job("bad").job_state == "scheduled"
+    (claimed,) = tick_at(engine, at(61)).claims.runs
+    assert (claimed.job.name, claimed.run.scheduled_for) == ("bad", at(60)), "its slot is left, and runs I3"
+    assert get_job("bad").problem == ""
 
 
-@pytest.mark.parametrize("step", ["_write_jobs", "insert_runs", "tell_parents"])
-@pytest.mark.parametrize("refusal", [DataError("too long"), UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates")])
+REAL = {step: getattr(claim, step) for step in ("write_jobs", "insert_runs", "tell_parents")}
+
+
+REFUSALS = [
+    DataError("too long"),
+    UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates"),
+    ProgrammingError("a trigger raised"),
+    InternalError("a trigger raised"),
+    NotSupportedError("a trigger raised"),
+    OperationalError(1644, "a trigger signalled"),
+]
+
+
+@pytest.mark.sweep(5)
+@pytest.mark.parametrize("step", REAL)
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda error: type(error).__name__)
 class TestAJobThatTheDatabaseDoesNotTake:
     """No form lets it through either; whichever step of a claim it fails in, the others have theirs."""
 
@@ -140,21 +158,28 @@ class TestAJobThatTheDatabaseDoesNotTake:
     def test_it_keeps_no_other_from_running_and_says_what_is_wrong(self, engine, refusal):
         assert [one.job.name for one in tick_at(engine, at(60)).claims.runs] == ["good"]
         bad = get_job("bad")
-        assert (bad.job_state, bad.next_start_at, bad.active_runs) == ("invalid", None, 0)
+        assert (bad.job_state, bad.wake_at, bad.active_runs) == ("invalid", at(60), 0)
         assert str(refusal) in bad.problem
         assert tick_at(engine, at(61)).claims.looked_at == 0
 
     def test_it_keeps_no_other_from_being_planned(self, engine, step):
-        Job.objects.update(next_start_at=UNPLANNED, next_run_at=None)
+        Job.objects.update(**to_replan())
         tick_at(engine, at(30))
         assert get_job("good").next_run_at == at(60)
         assert get_job("bad").job_state == ("scheduled" if step == "insert_runs" else "invalid")
 
-    def test_it_is_healed_once_the_cause_is_gone(self, engine, monkeypatch):
+    def test_it_heals_by_itself_once_the_cause_is_gone_and_runs_the_slot_I3(self, engine, step, monkeypatch):
         tick_at(engine, at(60))
-        monkeypatch.undo()
+        monkeypatch.setattr(claim, step, REAL[step])
+        (claimed,) = tick_at(engine, at(66)).claims.runs
+        assert (claimed.job.name, claimed.run.scheduled_for) == ("bad", at(60))
+        assert (get_job("bad").problem, Instance.objects.get().unable) == ("", {})
+
+    def test_a_reset_tries_it_at_once(self, engine, step, monkeypatch):
+        tick_at(engine, at(60))
+        monkeypatch.setattr(claim, step, REAL[step])
         reset_job("bad")
-        tick_at(engine, at(61))
+        tick_at(engine, at(61), capacity=0)
         assert [one.job.name for one in tick_at(engine, at(120)).claims.runs] == ["bad"]
 
 

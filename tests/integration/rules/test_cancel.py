@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from scheduler.context import current_run
-from scheduler.engine import mark
+from scheduler.engine import running
 from scheduler.engine.control import cancel_run, run_now
 from scheduler.exceptions import Refused, UnknownRun
-from scheduler.executors.invoke import stopped
+from scheduler.executors.call import stopped
 from scheduler.models import Job, RunLog, Status
 from scheduler.registry import register
 from scheduler.signals import runs_asked_to_stop
@@ -53,7 +53,7 @@ def test_a_living_run_of_this_process_is_asked_at_once_and_is_cancelled(start, f
     process = start()
     run = run_living(process, function)
     if function is patient:
-        until(lambda: process.runner.executor.living()[0].cancel, "the loop")
+        until(lambda: process.runner.pool.living()[0].cancel, "the loop")
     cancel_run(run.pk, actor="ann")
     process.until_idle()
     run.refresh_from_db()
@@ -82,7 +82,7 @@ def test_a_process_run_is_asked_too(start, monkeypatch):
         asked.set()
         return stopped(context, clock.now(), clock)
 
-    monkeypatch.setattr("scheduler.executors.process.run_in_process", stand_in)
+    monkeypatch.setattr("scheduler.executors.process.parent.run_in_process", stand_in)
     run = run_living(process, lambda: None, executor="process")
     cancel_run(run.pk)
     assert asked.wait(PATIENCE)
@@ -182,7 +182,7 @@ class TestWhileItsGateIsAsked:
         assert self.ended(gate) == (Status.TIMED_OUT, TIMED_OUT)
 
     def test_a_stop_leaves_its_slot_to_others_R3(self, gate):
-        gate.process.runner.executor.request_stop()
+        gate.process.runner.pool.request_stop()
         assert self.ended(gate) == (Status.LOST, "its process was stopped")
 
 
@@ -194,7 +194,7 @@ def test_a_cancel_while_its_lock_is_asked_ends_it(start):
     def asks(living):
         living.stop("cancelled")
 
-    process.runner.executor._refusal = asks
+    process.runner.pool._refusal = asks
     make_job()
     process.dispatch()
     process.dispatch(at(60))
@@ -204,15 +204,15 @@ def test_a_cancel_while_its_lock_is_asked_ends_it(start):
 
 def test_a_cancel_while_the_loop_takes_it_is_felt_X1(start, monkeypatch):
     process = start()
-    executor = process.runner.executor
-    real = executor._loop.run
+    executor = process.runner.pool
+    real = executor._callers.loop.run
 
     def run(*args):
         cancel = real(*args)
         executor.living()[0].stop("cancelled")
         return cancel
 
-    monkeypatch.setattr(executor._loop, "run", run)
+    monkeypatch.setattr(executor._callers.loop, "run", run)
     hand_over(process, patient)
     process.until_idle()
     assert RunLog.objects.get().status == Status.CANCELLED
@@ -250,7 +250,9 @@ class TestReplace:
 
     def test_it_is_asked_once_per_slot_that_comes(self, play, monkeypatch):
         asked = []
-        monkeypatch.setattr("scheduler.engine.claim.ask_to_stop", lambda *a: asked.append(a[1]) or mark.ask_to_stop(*a))
+        monkeypatch.setattr(
+            "scheduler.engine.claim.ask_to_stop", lambda *a: asked.append(a[1]) or running.ask_to_stop(*a)
+        )
         job = make_job(overlap="replace")
         play.tick(60)
         for seconds in (120, 121, 122):

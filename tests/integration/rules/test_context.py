@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone, translation
 
 from scheduler.context import Postpone, RunStopped, current_run
-from scheduler.executors import logs
+from scheduler.executors import log_capture
 from scheduler.models import Job, RunLog, Status
 from scheduler.registry import register
 from scheduler.schedules import DailyAt, Every
@@ -240,7 +240,7 @@ class TestWhileItRuns:
 
     @pytest.fixture
     def talking(self, start):
-        logs.install()
+        log_capture.install()
         process, say, said = start(), threading.Semaphore(0), threading.Semaphore(0)
         what = []
 
@@ -265,7 +265,7 @@ class TestWhileItRuns:
 
         yield tell
         say.release()
-        logs.uninstall()
+        log_capture.uninstall()
 
     def test_they_are_flushed_and_flushed_again(self, talking):
         run = talking(lambda context: context.logger.info("first"), 2.5)

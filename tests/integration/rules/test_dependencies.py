@@ -1,12 +1,19 @@
 """AfterJobs: a job that runs after others (I16)."""
 
-import pytest
+from itertools import pairwise
 
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from scheduler.engine.claim import plan_jobs
 from scheduler.engine.control import add_job, pause_job, resume_job, run_now, update_job
+from scheduler.engine.dependencies import replan_dependents, tell_parents, wake_dependents
 from scheduler.engine.finish import finish_runs
-from scheduler.engine.sync import sync
+from scheduler.engine.sync.follow_code import sync
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models import Job, Status, Trigger
+from scheduler.models.job import UNABLE
 from scheduler.registry import Registry, register
 from scheduler.schedules import AfterJobs, Every, Manual
 from tests.factories import at, claim_at, claim_one, ended, finish, ledger, make_engine, make_job, make_registry
@@ -23,6 +30,23 @@ def test_a_child_and_its_parent_that_are_planned_in_one_pass_do_not_keep_each_ot
         claim_at(engine, at(0))
     assert engine.lost_races == 0
     assert set(Job.objects.filter(next_run_at=at(60)).values_list("name", flat=True)) == {"extract", "other"}
+
+
+@pytest.mark.skipif(not connection.features.has_select_for_update, reason="one writer at a time locks no rows")
+@pytest.mark.parametrize("write", ["tell_parents", "replan_dependents"])
+def test_many_jobs_are_locked_by_their_keys_before_they_are_written(write):
+    parents("extract", "load")
+    waiting = [link(name, AfterJobs("extract", "load")) for name in ("one", "two")]
+    Job.objects.filter(name__in=("extract", "load")).update(has_dependents=False)
+    with CaptureQueriesContext(connection) as queries:
+        if write == "tell_parents":
+            tell_parents("default", waiting)
+        else:
+            replan_dependents("default", {"extract"})
+    statements = [one["sql"] for one in queries if one["sql"].startswith(("UPDATE", "SELECT"))]
+    before = [earlier for earlier, one in pairwise(statements) if one.startswith("UPDATE")]
+    assert len(before) == (2 if write == "tell_parents" else 1)
+    assert all("ORDER BY" in one and "FOR UPDATE" in one for one in before), before
 
 
 @pytest.fixture
@@ -157,6 +181,18 @@ def test_a_paused_child_starts_when_resumed_if_its_parents_have_succeeded_since_
     (run,) = due(engine, 62)
     finish(engine, run, at(62))
     assert ledger(row) == [(at(60), 1, Status.SUCCEEDED)]
+
+
+def test_the_end_of_a_parent_counts_for_a_child_that_no_process_can_run_just_now_I16(engine):
+    (extract,) = parents("extract")
+    child()
+    end_all(engine, 60)
+    plan_jobs(engine, at(60))
+    assert Job.objects.filter(name="child", next_run_at=at(60)).update(problem=f"{UNABLE}it was refused")
+    Job.objects.filter(pk=extract.pk).update(last_success_at=at(120))
+    extract.refresh_from_db()
+    wake_dependents("default", [extract])
+    assert [one.run.scheduled_for for one in due(engine, 121) if one.job.name == "child"] == [at(120)]
 
 
 @pytest.mark.parametrize(

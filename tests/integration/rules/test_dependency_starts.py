@@ -3,7 +3,7 @@
 import pytest
 
 from scheduler.engine.control import add_job, cancel_run, pause_job, run_now, update_job
-from scheduler.engine.sync import sync
+from scheduler.engine.sync.follow_code import sync
 from scheduler.models import Job, Status
 from scheduler.registry import register
 from scheduler.schedules import AfterJobs, Every, Manual
@@ -234,7 +234,7 @@ class TestBackoff:
         end_all(engine, 120)
         finish(engine, run, at(130), Status.FAILED)
         assert [one.job.name for one in due(engine, 3600)] == ["extract"]
-        assert Job.objects.get(name="child").next_start_at == at(3730)
+        assert Job.objects.get(name="child").wake_at == at(3730)
 
     def test_a_run_with_errors_waits_too(self, engine):
         parents("extract", every=300)
@@ -252,4 +252,4 @@ class TestBackoff:
         end_child(engine, 300, Status.FAILED)
         end_all(engine, 600)
         assert due(engine, 610) == []
-        assert Job.objects.get(name="child").next_start_at == at(1300)
+        assert Job.objects.get(name="child").wake_at == at(1300)

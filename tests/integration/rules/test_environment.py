@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduler.engine.environment import confirm_environment, foreign_environment
+from scheduler.engine.sync.environment import confirm_environment, foreign_environment
 from scheduler.models import Environment, Instance, RunLog
 from tests.factories import at, make_engine, make_job
 

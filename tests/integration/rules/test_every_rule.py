@@ -181,14 +181,14 @@ BY_HAND = {
         gate=lambda: False, moves=[do(10, refused, "gate_closed", run_now, "job")], ledger=[], next=60
     ),
     "run_now is refused for an orphan": Rule(
-        columns={"orphaned_at": T0, "next_run_at": None, "next_start_at": None},
+        columns={"orphaned_at": T0, "next_run_at": None, "wake_at": None},
         moves=[do(10, refused, "orphaned", run_now, "job")],
         ledger=[],
         next=None,
         state="orphaned",
     ),
     "run_now is refused where its task is not registered": Rule(
-        columns={"task": "elsewhere", "next_start_at": at(60)},
+        columns={"task": "elsewhere", "wake_at": at(60)},
         moves=[do(10, refused, "not_registered", run_now, "job")],
         ledger=[],
         next=60,

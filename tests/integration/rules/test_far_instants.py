@@ -9,8 +9,8 @@ from django.core.management import call_command
 from django.test import Client
 
 from scheduler.engine.control import get_job, pause_all, pause_job, update_job
-from scheduler.engine.explain import explain_slot
-from scheduler.executors.render import rendered
+from scheduler.engine.explain.explain_slot import explain_slot
+from scheduler.executors.render_kwargs import rendered
 from scheduler.models import Job
 from scheduler.schedules import Cron, DailyAt, Every, Once
 from scheduler.testing import run_context
@@ -83,6 +83,7 @@ def answer_of(command, *arguments):
     return out.getvalue()
 
 
+@pytest.mark.sweep(3)
 def test_the_admin_shows_such_a_job_among_the_others(situation):
     client = Client()
     client.force_login(User.objects.create_superuser("boss", "boss@example.com", "x"))
@@ -91,12 +92,14 @@ def test_the_admin_shows_such_a_job_among_the_others(situation):
     assert {address: client.get(address).status_code for address in addresses} == dict.fromkeys(addresses, 200)
 
 
+@pytest.mark.sweep(3)
 def test_the_commands_show_it(situation):
     assert "job" in answer_of("task_schedule")
     assert answer_of("task_schedule", "--next", "3")
     assert answer_of("task_schedule", "--why", "job", "02:00")
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("tolerance", [None, timedelta(days=1)])
 @pytest.mark.parametrize("instant", [LAST, NEAR_LAST, BEYOND, FIRST, NEAR_FIRST, BEFORE])
 def test_any_instant_can_be_asked_about(zone, instant, tolerance):

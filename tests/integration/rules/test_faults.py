@@ -12,10 +12,10 @@ from django.db import OperationalError
 from scheduler import signals
 from scheduler.context import current_run
 from scheduler.engine import claim
-from scheduler.executors import invoke as invoking
+from scheduler.executors import call as invoking
 from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.registry import register
-from scheduler.runtime import dispatcher, heartbeat, member, recorder
+from scheduler.runtime import dispatcher, heartbeat, recorder, registration
 from scheduler.runtime.watchdog import Watchdog
 from scheduler.testing import ManualClock
 from tests.factories import at, claim_at, make_job
@@ -38,7 +38,7 @@ class Steps:
 
     def all(self, seconds):
         self.process.clock.move_to(at(seconds))
-        executor = self.process.runner.executor
+        executor = self.process.runner.pool
         for name in ("heartbeat", "dispatcher", "monitor"):
             self.services[name]._guarded_step()
             while name == "dispatcher" and self.services[name]._guarded_step() == 0.0 and not self.failing(name):
@@ -47,7 +47,7 @@ class Steps:
         self.services["recorder"]._guarded_step()
 
     def failing(self, name):
-        return self.services[name]._errors_in_a_row > 0
+        return self.services[name].errors_in_a_row > 0
 
     def errors(self):
         return {name: service.errors for name, service in self.services.items() if service.errors}
@@ -80,10 +80,11 @@ STEPS = {
     "fetch due": (dispatcher, "tick", "dispatcher"),
     "rescue": (dispatcher, "rescue", None),
     "finish": (recorder, "finish_runs", "recorder"),
-    "heartbeat": (member.presence, "renew", "heartbeat"),
+    "heartbeat": (registration.instances, "renew", "heartbeat"),
 }
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("times", [1, 50], ids=["once", "always"])
 @pytest.mark.parametrize("step", STEPS)
@@ -107,13 +108,14 @@ def test_a_step_that_fails_stops_nobody_else_and_work_resumes_N1_I17(steps, monk
 
 PARTS = {
     "now": lambda runner: (runner.clock, "now"),
-    "submit": lambda runner: (runner.executor, "submit"),
+    "submit": lambda runner: (runner.pool, "submit"),
     "the time to sleep": lambda runner: (runner.dispatcher, "_seconds_to_sleep"),
-    "what is free": lambda runner: (runner.executor, "capacity"),
+    "what is free": lambda runner: (runner.pool, "capacity"),
     "what the end means": lambda runner: (runner.recorder, "_settled"),
 }
 
 
+@pytest.mark.sweep(7)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("times", [1, 50], ids=["once", "always"])
 @pytest.mark.parametrize("part", PARTS)
@@ -215,7 +217,7 @@ def test_a_gate_that_exits_fails_its_run_and_harms_no_worker_I7_N1(steps, task):
         steps.all(seconds)
     assert {run.status for run in RunLog.objects.all()} == {Status.FAILED}
     assert Job.objects.active().count() == 0
-    assert all(steps.process.runner.executor.thread_states().values())
+    assert all(steps.process.runner.pool.thread_states().values())
 
 
 class Breaks(logging.Handler):

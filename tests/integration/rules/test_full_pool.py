@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from django.db import OperationalError
 
+from scheduler.engine.claim_ahead import NO_REACH
 from scheduler.engine.control import cancel_run, pause_all, pause_group, pause_job
 from scheduler.models import Job, RunLog, Status
 from scheduler.registry import register
@@ -34,7 +35,7 @@ def fill(start, **options):
     register("counted", into=process.engine.registry)(lambda: calls.append(1))
     make_job("held", Every(days=1), task="held", columns={"priority": 1})
     make_job(task="counted", columns={"group": "g"}, **options)
-    Job.objects.filter(name="held").update(next_run_at=at(60), next_start_at=at(60))
+    Job.objects.filter(name="held").update(next_run_at=at(60), wake_at=at(60))
     process.dispatch()
     process.dispatch(at(60))
     held.wait_for_start()
@@ -130,7 +131,7 @@ class TestACancel:
     def test_by_its_own_next_slot_lets_that_one_start(self, start):
         """`overlap="replace"`: the run that waits makes room, as one that goes on does."""
         full = fill(start, overlap="replace")
-        full.process.runner.executor.stop_runs([full.run.pk], "replaced")
+        full.process.runner.pool.stop_runs([full.run.pk], "replaced")
         full.let_go()
         full.process.until_idle()
         assert (row_of().status, row_of().reason) == (Status.CANCELLED, "stopped when asked to: replaced")
@@ -142,15 +143,15 @@ class TestADatabaseThatIsAway:
 
     @pytest.mark.parametrize("answer_lost", [False, True], ids=["not committed", "answer lost"])
     def test_gets_it_back_when_it_is_there_again(self, full, monkeypatch, answer_lost):
-        real = dispatcher.release_runs
+        real = dispatcher.release_each
 
         def away(*args):
-            monkeypatch.setattr(dispatcher, "release_runs", real)
+            monkeypatch.setattr(dispatcher, "release_each", real)
             if answer_lost:
                 real(*args)
             raise OperationalError("the server closed the connection")
 
-        monkeypatch.setattr(dispatcher, "release_runs", away)
+        monkeypatch.setattr(dispatcher, "release_each", away)
         with pytest.raises(OperationalError):
             full.process.dispatch(at(61))
         full.process.runner.dispatcher._in_pass = True  # and claims are in doubt, too: what nobody holds is adopted
@@ -166,12 +167,12 @@ class TestADatabaseThatIsAway:
         def away(*_):
             raise OperationalError("the server closed the connection")
 
-        monkeypatch.setattr(dispatcher, "release_runs", away)
+        monkeypatch.setattr(dispatcher, "release_each", away)
         with pytest.raises(OperationalError):
             full.process.dispatch(at(61))
         full.let_go()
         full.process.runner.stop(PATIENCE)
-        assert (row_of(), Job.objects.get(name="job").next_start_at) == (None, at(60))
+        assert (row_of(), Job.objects.get(name="job").wake_at) == (None, at(60))
 
 
 def test_what_waits_for_its_instant_is_not_given_back_I4(start, settings):
@@ -202,16 +203,16 @@ def test_a_worker_that_asks_the_gate_of_an_async_task_is_not_free(start):
     process.dispatch(at(60))
     assert asked.wait(PATIENCE)
     process.go_to(at(61))
-    assert process.runner.executor.capacity() == 0
+    assert process.runner.pool.capacity() == 0
     answer.set()
     process.until_idle()
-    until(lambda: process.runner.executor.capacity() == 1, "the worker is free again")
+    until(lambda: process.runner.pool.capacity() == 1, "the worker is free again")
 
 
 def test_a_pool_of_long_runs_claims_no_run_ahead_of_a_free_worker(start):
     """Also where the runs before were short, so that hundreds of them would be claimed at once."""
     process = start(workers=2, clock=FlowingClock(T0))
-    process.runner.executor._seconds_per_run = 0.0001
+    process.runner.pool._pace.seconds_per_run = 0.0001
     task = process.hold()
     for number in range(6):
         make_job(f"job{number}")
@@ -221,4 +222,22 @@ def test_a_pool_of_long_runs_claims_no_run_ahead_of_a_free_worker(start):
     process.go_to(at(61))
     process.dispatch()
     assert RunLog.objects.living().count() == 2
-    assert Job.objects.filter(next_start_at=at(60)).count() == 4
+    assert Job.objects.filter(wake_at=at(60)).count() == 4
+
+
+def test_a_pool_reaches_as_far_ahead_as_its_free_workers_get_in_a_turn(start):
+    """I15: a burst that is known beforehand is claimed whole, and nothing is hoarded for workers that are held."""
+    process = start(workers=2)
+    executor, task = process.runner.pool, process.hold()
+    process.dispatch()
+    assert (executor.reach().seconds, executor.reach().count) == (1.0, 2000)
+    process.start_one(task)
+    assert executor.reach().seconds == 0.5
+    make_job("other")
+    process.dispatch()
+    process.dispatch(at(120))
+    until(lambda: task.at_once == 2, "the start of the other")
+    assert executor.reach() == NO_REACH
+    task.let_go.set()
+    process.until_idle()
+    assert "task" in executor.reach().known

@@ -59,7 +59,7 @@ def test_who_waits_stays_due_and_follows_when_a_place_is_free():
     (engine,) = engines()
     (claimed,) = claim_at(engine, at(60)).runs
     second = Job.objects.exclude(pk=claimed.job.pk).get()
-    assert second.next_start_at == at(60)
+    assert second.wake_at == at(60)
     finish(engine, claimed, at(60), after=10)
     (following,) = claim_at(engine, at(70)).runs
     assert (following.job.name, following.run.scheduled_for) == (second.name, at(60))
@@ -88,7 +88,7 @@ def test_who_meets_another_that_counts_the_places_looks_again_soon_I17(due, monk
     """Else it slept for a whole poll, with free workers and places in the group."""
     (job,) = make_jobs(1, "pair")
     if due == "attempt":
-        Job.objects.update(next_start_at=None)
+        Job.objects.update(wake_at=None)
         RunLog.objects.create(job=job, scheduled_for=at(0), due_at=at(30), trigger="retry", status=Status.PENDING)
     (engine,) = engines()
     with monkeypatch.context() as patch:
@@ -132,7 +132,7 @@ def test_an_attempt_that_waits_for_its_job_hides_no_other():
     promised = {"attempt": 2, "trigger": "retry", "status": Status.PENDING}
     RunLog.objects.create(job=busy, scheduled_for=at(0), due_at=at(30), **promised)
     RunLog.objects.create(job=other, scheduled_for=at(0), due_at=at(62), **promised)
-    Job.objects.filter(pk=other.pk).update(next_start_at=at(120))
+    Job.objects.filter(pk=other.pk).update(wake_at=at(120))
     assert tick_at(engine, at(60.5)).wake_at == at(62)
 
 
@@ -140,7 +140,7 @@ def test_a_full_group_does_not_crowd_out_others():
     make_jobs(5)
     (engine,) = engines()
     claim_at(engine, at(60), limit=1)
-    make_job("free", columns={"next_start_at": at(61), "next_run_at": at(61)})
+    make_job("free", columns={"wake_at": at(61), "next_run_at": at(61)})
     assert [one.job.name for one in claim_at(engine, at(61), limit=1).runs] == ["free"]
 
 

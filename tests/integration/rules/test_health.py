@@ -1,22 +1,27 @@
 """N4: green means that due work is being run, wherever it is asked."""
 
 import json
+import threading
 from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import OperationalError, connection
+from django.db.backends.sqlite3.base import DatabaseWrapper as SQLite
 
-from scheduler.engine import presence
+from scheduler import health as health_module
+from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine import instances
 from scheduler.engine.base import Engine
 from scheduler.engine.control import pause_all, pause_job
-from scheduler.engine.explain import explain_slot
-from scheduler.engine.explanation import Verdict
-from scheduler.engine.sync import served_elsewhere
+from scheduler.engine.explain.explain_slot import explain_slot
+from scheduler.engine.explain.explanation import Verdict
+from scheduler.engine.sync.follow_code import served_elsewhere
 from scheduler.health import get_scheduler_status, health
 from scheduler.models import Job
 from scheduler.models.instance import FOR_ONE_RUN
-from scheduler.runtime import local, member
+from scheduler.runtime import current, registration
+from scheduler.runtime.question import Question
 from scheduler.schedules import Every
 from scheduler.testing import NO_PROCESS
 from tests.factories import T0, at, make_engine, make_job, make_registry
@@ -26,7 +31,7 @@ pytestmark = pytest.mark.django_db
 
 def answer(rf):
     """Return the HTTP status of the health view, and what it says is wrong."""
-    return health(rf.get("/health/")).status_code, get_scheduler_status().problems
+    return health(rf.get("/health/")).status_code, [*map(str, get_scheduler_status().problems)]
 
 
 def test_a_dispatcher_that_is_blocked_for_a_minute_is_red_although_its_heart_beats_N4(start, rf):
@@ -46,7 +51,7 @@ def test_a_dispatcher_that_is_blocked_for_a_minute_is_red_although_its_heart_bea
 def test_a_thread_that_hangs_together_with_its_replacement_is_red_N4(start, rf, monkeypatch):
     process = start()
     process.dispatch()
-    monkeypatch.setattr(local, "current", lambda: process.runner)
+    monkeypatch.setattr(current, "current", lambda: process.runner)
     hangs = "the recorder thread hangs, and its replacement too"
     assert hangs not in answer(rf)[1]
     process.runner.watchdog.hanging.add("recorder")
@@ -59,7 +64,7 @@ def test_a_process_that_joined_and_cannot_begin_is_red_although_it_tries_again_a
         raise ValueError("something nobody thought of")
 
     process = start()
-    monkeypatch.setattr(member, "sync", fail)
+    monkeypatch.setattr(registration, "sync", fail)
     for second in range(0, 61, 10):
         process.clock.move_to(at(second))
         with pytest.raises(ValueError, match="nobody thought of"):
@@ -75,9 +80,9 @@ class TestARunInTheForeground:
     @pytest.fixture(autouse=True)
     def lives(self, clock):
         engine = Engine(registry=make_registry("task"))
-        presence.join(engine, NO_PROCESS, T0, started_by=FOR_ONE_RUN)
+        instances.join(engine, NO_PROCESS, T0, started_by=FOR_ONE_RUN)
         clock.set(at(90))
-        presence.renew(engine, at(90), ticked_at=None)
+        instances.renew(engine, at(90), ticked_at=None)
 
     def test_it_is_no_alarm_N4(self, rf):
         assert answer(rf) == (200, [])
@@ -127,12 +132,16 @@ class TestOnANodeThatOnlyServes:
     def test_nobody_is_needed_when_there_is_no_job_N4(self, clock, rf):
         assert answer(rf) == (200, [])
 
-    def test_what_is_disabled_everywhere_is_no_failure_N4(self, clock, rf, settings):
+    def test_what_is_disabled_everywhere_is_no_failure_until_work_is_overdue_N4(self, clock, rf, settings):
         make_job()
-        clock.set(at(minutes=6))
         settings.SCHEDULER_ENABLED = False
+        clock.set(at(90))
         assert answer(rf) == (200, [])
         assert get_scheduler_status().status == "disabled"
+        clock.set(at(minutes=6))
+        assert answer(rf) == (503, ["no live instance runs the scheduler", "job is overdue by 300 s"])
+        pause_all()
+        assert answer(rf) == (200, [])
 
     def test_disabled_here_does_not_hide_that_others_run_nothing_N4(self, clock, rf, settings):
         make_job(schedule=Every(60))
@@ -140,7 +149,7 @@ class TestOnANodeThatOnlyServes:
         clock.set(at(minutes=6))
         settings.SCHEDULER_ENABLED = False
         assert answer(rf)[0] == 503
-        Job.objects.update(next_start_at=at(minutes=7))
+        Job.objects.update(wake_at=at(minutes=7))
         assert answer(rf)[0] == 200
 
 
@@ -165,6 +174,59 @@ class TestUnderAtomicRequests:
         assert (response.status_code, response.json()) == (503, {"status": "unavailable"})
 
 
+class TestASilentDatabase:
+    """It takes the question and never answers."""
+
+    @pytest.fixture(autouse=True)
+    def silence(self, monkeypatch):
+        may_answer = threading.Event()
+        asked = Question(lambda: may_answer.wait(10), SYSTEM_CLOCK)
+        monkeypatch.setattr(health_module, "_question", asked)
+        monkeypatch.setattr(health_module, "_may_be_silent", lambda: True)
+        monkeypatch.setattr(health_module, "SECONDS_TO_ANSWER", 0)
+        yield
+        may_answer.set()
+
+    def test_is_a_503_in_time_and_is_not_asked_who_asks(self, rf):
+        class Asked:
+            def __getattr__(self, name):
+                raise AssertionError("the session is in the database, too")
+
+        request = rf.get("/health/")
+        request.user = Asked()
+        response = health(request)
+        assert (response.status_code, json.loads(response.content)) == (503, {"status": "unavailable"})
+
+    def test_is_told_to_who_holds_the_token(self, rf, settings):
+        settings.SCHEDULER_HEALTH_TOKEN = "secret"
+        response = health(rf.get("/health/", headers={"authorization": "Bearer secret"}))
+        assert "no answer within" in str(json.loads(response.content)["problems"])
+
+    def test_answers_within_five_seconds(self, monkeypatch):
+        monkeypatch.undo()
+        assert health_module.SECONDS_TO_ANSWER < 5
+
+
+class TestWhichDatabaseMayBeSilent:
+    @pytest.fixture
+    def may_be_silent(self, monkeypatch):
+        """Ask about a SQLite database of this name."""
+
+        def ask(name: str) -> bool:
+            asked = SQLite({"NAME": name, "OPTIONS": {}}, "default")
+            monkeypatch.setattr(health_module, "connections", {Engine().using: asked})
+            return health_module._may_be_silent()
+
+        return ask
+
+    def test_a_sqlite_file_may_since_another_connection_can_lock_it(self, may_be_silent, tmp_path):
+        assert may_be_silent(str(tmp_path / "db.sqlite3"))
+
+    @pytest.mark.parametrize("name", [":memory:", "file:memorydb_default?mode=memory&cache=shared"])
+    def test_a_database_in_memory_is_asked_in_the_thread_that_has_it(self, may_be_silent, name):
+        assert not may_be_silent(name)
+
+
 class TestWhoSeesWhy:
     """Everybody gets the word; reasons name jobs and hosts."""
 
@@ -181,6 +243,17 @@ class TestWhoSeesWhy:
     def test_who_has_the_token_sees_all(self, rf, settings):
         settings.SCHEDULER_HEALTH_TOKEN = "secret"
         assert "problems" in self.seen(rf, authorization="Bearer secret")
+
+    @pytest.mark.parametrize("token", ["Größe", "ключ", "密碼"])
+    def test_a_token_of_any_letters_lets_in_as_servers_hand_it_on(self, rf, settings, token):
+        settings.SCHEDULER_HEALTH_TOKEN = token
+        sent = f"Bearer {token}".encode().decode("latin-1")  # as WSGI and ASGI do
+        assert "problems" in self.seen(rf, authorization=sent)
+        assert self.seen(rf, authorization=f"Bearer {'ä' * len(token)}") == {"status"}
+
+    def test_a_wrong_token_setting_is_no_error_of_the_view(self, rf, settings):
+        settings.SCHEDULER_HEALTH_TOKEN = 5
+        assert self.seen(rf, authorization="Bearer 5") == {"status"}
 
     @pytest.mark.parametrize(
         ("staff", "active", "sees"), [(True, True, True), (False, True, False), (True, False, False)]

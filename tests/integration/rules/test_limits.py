@@ -76,7 +76,7 @@ class TestRateOfOldSlots:
         assert claim_at(engine, at(days=7, hours=1)).runs == []
 
     def test_backfilled_slots_count(self, clock):
-        planned = {"next_run_at": at(days=10), "next_start_at": at(days=10)}
+        planned = {"next_run_at": at(days=10), "wake_at": at(days=10)}
         make_job(schedule=Every(hours=1), rate_limit="5/h", columns=planned)
         engine = make_engine()
         clock.set(at(days=10, minutes=-30))
@@ -164,7 +164,7 @@ def test_max_runs_counts_what_is_going_on_so_that_no_run_is_one_too_many():
 
 
 @pytest.mark.parametrize(
-    ("most", "ran"), [(1, [(1, 2)]), (2, [(1, 2), (2, 1)]), (3, [(1, 2), (2, 1), (3, 1)])], ids=str
+    ("most", "ran"), [(1, [(1, 2)]), (2, [(1, 2), (6, 1)]), (3, [(1, 2), (6, 1), (7, 1)])], ids=str
 )
 def test_max_runs_counts_a_postponed_slot_however_many_slots_pass_before_its_turn(most, ran):
     job = make_job(schedule=Every(hours=1), max_runs=most)
@@ -172,8 +172,9 @@ def test_max_runs_counts_a_postponed_slot_however_many_slots_pass_before_its_tur
     run_at(engine, at(hours=1), Status.POSTPONED, postponed_by=3.5 * HOUR)
     job.refresh_from_db()
     assert job.job_state == "scheduled"
-    play(engine, *hours(2, 3, 4, 5, 6))
-    assert ledger(job)[1:] == [(at(hours=hour), attempt, Status.SUCCEEDED) for hour, attempt in ran]
+    play(engine, *hours(2, 3, 4, 5, 6, 7, 8))
+    rows = [row for row in ledger(job)[1:] if row[2] != Status.SKIPPED]
+    assert rows == [(at(hours=hour), attempt, Status.SUCCEEDED) for hour, attempt in ran]
 
 
 @pytest.mark.parametrize("skipped", [False, True])

@@ -10,13 +10,13 @@ from scheduler.engine.control import (
     remove_job,
     update_job,
 )
-from scheduler.engine.presence import leave
-from scheduler.engine.sync import sync
+from scheduler.engine.instances import leave
+from scheduler.engine.sync.follow_code import sync
 from scheduler.exceptions import Refused, UnknownTask
 from scheduler.models import Job
 from scheduler.registry import Registry, register
 from scheduler.schedules import DailyAt, Every
-from tests.factories import T0, at, claim_at, finish, make_engine, make_registry, tick_at
+from tests.factories import MINUTE, T0, at, claim_at, finish, make_engine, make_registry, tick_at
 from tests.integration.rules.play import lines
 
 DAY = 24 * 3600
@@ -32,7 +32,7 @@ def deploy(tasks, seconds=0):
 
 def define(known, **options):
     known.remove("task")
-    register("task", into=known, **{"schedule": Every(seconds=60), **options})(lambda: None)
+    register("task", into=known, **{"schedule": Every(seconds=60), **options})(lambda **kwargs: None)
 
 
 def stored():
@@ -81,23 +81,62 @@ def test_what_a_person_changed_is_kept_over_deploys_and_the_rest_follows_the_cod
     )
 
 
-def test_a_changed_policy_option_overrides_the_policy(known):
+def test_a_changed_policy_option_is_kept_and_the_others_follow_the_code(known, caplog):
     define(known, retries=1)
     deploy(known)
     update_job("task", retries=5)
+    caplog.clear()
     define(known, retries=2, timeout=60)
     deploy(known, 10)
-    assert (stored().policy.retries, stored().overridden_fields) == (5, ["policy"])
+    assert (stored().policy.retries, stored().policy.timeout, stored().overridden_fields) == (
+        5,
+        MINUTE,
+        ["policy.retries"],
+    )
+    (record,) = [one for one in caplog.records if getattr(one, "action", "") == "code_hidden"]
+    assert (record.job, record.fields, record.levelname) == ("task", ["policy.retries"], "WARNING")
     follow_code("task")
     assert (stored().policy.retries, stored().policy.timeout.total_seconds()) == (2, 60)
 
 
-def test_following_the_code_plans_from_now(known):
+def test_an_override_of_the_whole_policy_by_an_older_release_keeps_working(known):
+    define(known, retries=1)
+    deploy(known)
+    Job.objects.update(overridden_fields=["policy"])
+    define(known, retries=2, timeout=60)
+    deploy(known, 10)
+    assert (stored().policy.retries, stored().policy.timeout) == (1, None)
+    update_job("task", retries=7)
+    assert stored().overridden_fields == ["policy"]
+
+
+def test_options_of_a_person_and_of_the_code_that_make_no_policy_leave_the_persons(known, caplog):
+    define(known, overlap="allow")
+    deploy(known)
+    update_job("task", max_concurrent=3)
+    define(known, overlap="skip", retries=4)
+    deploy(known, 10)
+    policy = stored().policy
+    assert (policy.overlap, policy.max_concurrent, policy.retries) == ("allow", 3, 0)
+    (record,) = [one for one in caplog.records if getattr(one, "action", "") == "code_hidden"]
+    assert record.fields == ["policy.overlap", "policy.max_concurrent", "policy.retries"]
+
+
+def test_a_change_that_the_code_has_made_too_hides_nothing(known, caplog):
     define(known)
-    engine = deploy(known)
-    update_job("task", schedule="every 5m")
+    deploy(known)
+    update_job("task", schedule="every 5m", retries=2)
+    define(known, schedule=Every(minutes=5), retries=2)
+    deploy(known, 10)
+    assert [one for one in caplog.records if getattr(one, "action", "") == "code_hidden"] == []
+
+
+def test_following_the_code_plans_from_now(known, clock):
+    define(known)
+    deploy(known)
+    clock.set(at(30))
+    update_job("task", schedule="every 5m", enabled=False)
     follow_code("task")
-    claim_at(engine, at(30))
     assert stored().next_run_at == at(90)
 
 
@@ -145,7 +184,7 @@ def test_following_the_code_where_nothing_was_changed_leaves_the_plan_alone_I3(k
     define(known)
     claim_at(deploy(known), at(0))
     follow_code("task")
-    assert (stored().next_run_at, stored().next_start_at) == (at(60), at(60))
+    assert (stored().next_run_at, stored().wake_at) == (at(60), at(60))
 
 
 def test_following_the_code_enables_nothing_behind_a_closed_gate(known):
@@ -175,7 +214,7 @@ class TestWhileAGateThinks:
         job = update_job("task", enabled=True, timeout=30)
         assert (job.description, job.policy.retries) == ("theirs", 2)
         assert job.policy.timeout == timedelta(seconds=30)
-        assert job.overridden_fields == ["description", "enabled", "policy"]
+        assert job.overridden_fields == ["description", "enabled", "policy.retries", "policy.timeout"]
 
     def test_the_way_back_to_the_code_takes_it_back_too(self):
         job = follow_code("task")

@@ -5,9 +5,9 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from scheduler.admin import look
-from scheduler.engine import limits
+from scheduler.engine import pauses
 from scheduler.engine.control import (
+    get_job,
     pause_all,
     pause_group,
     pause_job,
@@ -17,10 +17,11 @@ from scheduler.engine.control import (
     run_now,
     update_job,
 )
-from scheduler.engine.explain import Verdict, explain_slot
+from scheduler.engine.explain.explain_slot import Verdict, explain_slot
 from scheduler.models import Group, Job, Status
+from scheduler.models.job import CLOSES, NO_PLAN, REFUSED
 from scheduler.policy.codec import from_options
-from scheduler.schedules import Cron, Every
+from scheduler.schedules import AfterJobs, Cron, Every
 from tests.factories import HOUR, at, claim_at, claim_one, finish, make_engine, make_job, run_at, tick_at
 from tests.integration.rules.play import lines, seconds_of
 
@@ -42,7 +43,7 @@ def test_a_run_by_hand_leaves_the_end_of_a_pause_alone_I3(play):
     assert len(play.tick(91)) == 1
     play.end(95)
     job.refresh_from_db()
-    assert job.next_start_at == at(630)
+    assert job.wake_at == at(630)
     play.tick(630)
     assert slots(play, 660) == [660]
 
@@ -56,7 +57,7 @@ def test_a_pause_that_ends_during_a_run_by_hand_has_ended_I3(play):
     assert slots(play, 640) == []
     play.end(650)
     job.refresh_from_db()
-    assert (job.paused_at, job.next_start_at) == (None, at(660))
+    assert (job.paused_at, job.wake_at) == (None, at(660))
     assert lines(job) == ["10 succeeded"]
 
 
@@ -108,7 +109,7 @@ def test_an_interval_goes_on_at_the_first_slot_from_the_end_of_a_pause_on_I9(pla
     play.tick(5)
     assert slots(play, 631) == []
     job.refresh_from_db()
-    assert (job.next_run_at, job.next_start_at) == (at(660), at(660))
+    assert (job.next_run_at, job.wake_at) == (at(660), at(660))
 
 
 def test_an_interval_from_completion_is_counted_from_the_end_of_a_pause_on(play, stop):
@@ -124,7 +125,7 @@ def test_a_job_whose_next_slot_comes_after_the_pause_keeps_its_plan(play, stop):
     stop(until=at(minutes=20))
     play.tick(1200)
     job.refresh_from_db()
-    assert (job.next_run_at, job.next_start_at, job.paused_at) == (at(1800), at(1800), None)
+    assert (job.next_run_at, job.wake_at, job.paused_at) == (at(1800), at(1800), None)
 
 
 def test_pauses_that_overlap_end_with_the_last_of_them_although_nobody_saw_it_I13(play):
@@ -155,6 +156,23 @@ def test_slots_from_a_resume_on_count_although_nobody_was_there_I3(play, stop_an
     assert lines(job) == ["1800 running"]
 
 
+@pytest.mark.parametrize("problem", [CLOSES, REFUSED])
+@pytest.mark.parametrize("schedule", [Every(minutes=1), AfterJobs("parent")], ids=["timed", "dependent"])
+@pytest.mark.parametrize("group_until", [None, 900], ids=["its own pause", "that of its group ends later"])
+def test_the_end_of_a_pause_does_not_heal_a_job_that_is_set_aside_I2(play, problem, schedule, group_until):
+    make_job("parent")
+    job = make_job(schedule=schedule, columns={"group": "g", "problem": problem, **NO_PLAN})
+    play.to(10)
+    pause_job("job", until=at(600))
+    if group_until:
+        pause_group("g", until=at(group_until))
+    for seconds in (601, 901, 960):
+        play.tick(seconds)
+    job.refresh_from_db()
+    assert (job.problem, job.paused_at, job.wake_at, job.stale) == (problem, None, None, False)
+    assert lines(job) == []
+
+
 def test_a_pause_that_nobody_saw_end_is_resumed_from_its_end_on_I3(play, stop_and_resume):
     stop, resume = stop_and_resume
     make_grouped(10, 30)
@@ -180,7 +198,7 @@ def test_an_edit_during_a_pause_leaves_its_end_alone_I3(play):
     update_job("job", retries=1)
     claim_at(play.engine, at(60))
     job.refresh_from_db()
-    assert (job.next_slot, job.next_start_at) == (None, at(minutes=20))
+    assert (job.next_run_at, job.wake_at) == (None, at(minutes=20))
     assert slots(play, 3600) == [1800]
 
 
@@ -318,7 +336,7 @@ def test_the_pause_of_a_group_ends_with_all_that_follows_or_not_at_all_I3(play, 
         raise SystemExit
 
     with monkeypatch.context() as patch:
-        patch.setattr(limits, "_plan_from", die)
+        patch.setattr(pauses, "_plan_from", die)
         with pytest.raises(SystemExit):
             end(play.engine)
     assert Group.objects.get(name="g").paused_at is not None
@@ -329,7 +347,7 @@ def test_a_pause_extended_in_the_last_moment_is_not_ended_I13(play):
     make_grouped(10, 30)
     pause_group("g", until=at(minutes=20))
     pause_group("g", until=at(minutes=40))
-    limits.end_expired_pauses(play.engine, at(minutes=21))
+    pauses.end_expired_pauses(play.engine, at(minutes=21))
     assert slots(play, 1800) == []
 
 
@@ -354,11 +372,10 @@ def test_what_is_said_of_slots_around_a_resume_that_nobody_has_seen_yet(play, st
     resume()
     make_engine(now=at(1860))
     verdicts = [explain_slot("job", at(minutes=minute), now=at(1860)).verdict for minute in (10, 30)]
-    assert verdicts == [Verdict.NOT_PLANNED, Verdict.UNDECIDED]
+    assert verdicts == [Verdict.PAUSED, Verdict.UNDECIDED]
 
 
-def test_a_job_that_is_still_to_be_planned_shows_no_slot(play, stop_and_resume):
-    """What stands there until the next look is only from when on it will be planned."""
+def test_a_job_that_goes_on_shows_its_next_slot_at_once_I9(play, stop_and_resume):
     stop, resume = stop_and_resume
     job = make_grouped(10, 30)
     play.to(60)
@@ -366,10 +383,10 @@ def test_a_job_that_is_still_to_be_planned_shows_no_slot(play, stop_and_resume):
     play.to(1200)
     resume()
     job.refresh_from_db()
-    assert (job.next_slot, look.next_start(job)) == (None, None)
+    assert (job.next_run_at, get_job("job").view.next_start) == (at(minutes=30), at(minutes=30))
     shown = StringIO()
     call_command("task_schedule", next=3, stdout=shown)
-    assert "No job has a slot to come." in shown.getvalue()
+    assert "2026-03-02 12:30:00 UTC" in shown.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -390,4 +407,4 @@ def test_the_end_of_a_pause_does_not_shorten_the_backoff_I11(clock, pause, resum
     clock.set(at(300))
     resume()
     tick_at(engine, at(300))
-    assert Job.objects.get().next_start_at == at(61) + HOUR
+    assert Job.objects.get().wake_at == at(61) + HOUR

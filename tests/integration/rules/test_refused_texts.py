@@ -5,7 +5,7 @@ from django.db import DataError, OperationalError
 
 from scheduler import signals
 from scheduler.context import current_run
-from scheduler.engine import mark
+from scheduler.engine import running
 from scheduler.models import RunLog, Status
 from scheduler.registry import register
 from tests.factories import at, make_job
@@ -33,15 +33,15 @@ def beside(start):
     process.dispatch()
     process.dispatch(at(60))
     until(lambda: task.calls == 2, "the start of both")
-    process.runner.executor._living = dict(
-        sorted(process.runner.executor._living.items(), key=lambda item: item[1].claimed.job.name)
+    process.runner.pool._living = dict(
+        sorted(process.runner.pool._living.items(), key=lambda item: item[1].claimed.job.name)
     )
     return process
 
 
 def refuse(monkeypatch, name, error, *, only=lambda text: True):
     """Let a write of the monitor fail for the bad run; return the texts it was given."""
-    real, given = getattr(mark, name), []
+    real, given = getattr(running, name), []
 
     def write(engine, run, *values):
         if run.job.name == "bad":
@@ -51,7 +51,7 @@ def refuse(monkeypatch, name, error, *, only=lambda text: True):
                 raise error
         return real(engine, run, *values)
 
-    monkeypatch.setattr(mark, name, write)
+    monkeypatch.setattr(running, name, write)
     return given
 
 
@@ -64,7 +64,7 @@ def test_a_log_that_is_refused_keeps_nobody_from_hearing_a_cancel_N2(beside, mon
     refuse(monkeypatch, "save_progress", error)
     RunLog.objects.filter(job__name="good").update(stop_requested_at=at(61))
     beside.watch(at(62))
-    assert [one.claimed.job.name for one in beside.runner.executor.living() if one.context.stop_requested] == ["good"]
+    assert [one.claimed.job.name for one in beside.runner.pool.living() if one.context.stop_requested] == ["good"]
 
 
 def test_a_log_that_is_refused_is_said_once_and_tried_again_when_there_is_more_N2(beside, monkeypatch, caplog):
@@ -72,7 +72,7 @@ def test_a_log_that_is_refused_is_said_once_and_tried_again_when_there_is_more_N
     for seconds in (62, 64):
         beside.watch(at(seconds))
     assert len(given) == 1
-    (bad,) = [one for one in beside.runner.executor.living() if one.claimed.job.name == "bad"]
+    (bad,) = [one for one in beside.runner.pool.living() if one.claimed.job.name == "bad"]
     bad.context.log.append("more")
     beside.watch(at(66))
     assert len(given) == 2
@@ -106,4 +106,4 @@ def test_a_database_that_is_away_is_no_refusal_and_a_cancel_that_it_told_of_is_h
     RunLog.objects.filter(job__name="good").update(stop_requested_at=at(61))
     with pytest.raises(OperationalError):
         beside.watch(at(62))
-    assert any(one.context.stop_requested for one in beside.runner.executor.living())
+    assert any(one.context.stop_requested for one in beside.runner.pool.living())

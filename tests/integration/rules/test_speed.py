@@ -3,16 +3,16 @@
 import gc
 import tracemalloc
 from contextlib import contextmanager
-from time import thread_time
 
 import pytest
 from django.db import connection
 from django.test import override_settings
 
 from scheduler.engine.finish import finish_runs
-from scheduler.engine.prune import prune_some
+from scheduler.engine.retention.prune import prune_some
 from scheduler.models import Job, RunLog, Status
 from scheduler.schedules import Cron, Every
+from tests.costs import quick
 from tests.factories import DAY, at, claim_one, ended, finish, make_engine, make_job, plan, tick_at
 
 pytestmark = pytest.mark.django_db
@@ -22,14 +22,6 @@ MEGABYTE = 1024 * 1024
 YEAR = 365 * DAY
 SECONDS_A_YEAR = 365 * 86400
 JOBS, SLOTS = 200, 1000
-
-
-@contextmanager
-def quick(seconds=TICK):
-    """Bound the time a block takes: of this thread, so that a busy machine does not matter."""
-    before = thread_time()
-    yield
-    assert thread_time() - before < seconds
 
 
 @contextmanager
@@ -45,7 +37,10 @@ def light(megabytes=20):
     assert peak < megabytes * MEGABYTE
 
 
-@pytest.fixture(params=[quick, light], ids=["time", "memory"])
+BOUNDS = (lambda: quick(TICK), light)
+
+
+@pytest.fixture(params=BOUNDS, ids=["time", "memory"])
 def bounded(request):
     """Either bound: to trace memory takes time."""
     return request.param
@@ -81,6 +76,7 @@ def test_a_year_of_downtime_of_a_per_second_job_D7_E1(schedule, misfire, bounded
     assert job.next_run_at > at(0)
 
 
+@pytest.mark.thorough
 def test_a_ledger_of_200000_rows_L1():
     """Claims, ends, rate limits and pruning cost the same as with an empty one; totals stay."""
     jobs = [make_job(f"job{number:03}", rate_limit=None if number % 10 else "100/s") for number in range(JOBS)]
@@ -91,7 +87,7 @@ def test_a_ledger_of_200000_rows_L1():
     Job.objects.update(successes=SLOTS, token=SLOTS + 1)  # a claim was given back, so rate limits look at all rows
     engine = make_engine()
     tick_at(engine, at(60), capacity=1)
-    for bounded in (quick, light):
+    for bounded in BOUNDS:
         with bounded():
             passed = tick_at(engine, at(60), capacity=50)
         assert len(passed.claims.runs) == 50
@@ -102,7 +98,7 @@ def test_a_ledger_of_200000_rows_L1():
             tick_at(engine, at(61), capacity=0)
     with override_settings(SCHEDULER_RETENTION_RUNS=20):
         cursor = None
-        for bounded in (quick, light):
+        for bounded in BOUNDS:
             before = cursor
             with bounded():
                 pruned, cursor = prune_some(engine, at(61), cursor)

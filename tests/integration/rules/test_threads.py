@@ -19,14 +19,16 @@ def workers():
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("scheduler-worker")]
 
 
-def test_two_thousand_runs_use_the_same_few_threads_M1(start):
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize("minutes", [5, 20])
+def test_hundreds_of_runs_use_the_same_few_threads_M1(start, minutes):
     before = len(workers())
     process = start(workers=3)
     for number in range(100):
         make_job(f"job{number}")
     process.dispatch()
     names = set()
-    for minute in range(1, 21):
+    for minute in range(1, minutes + 1):
         process.go_to(at(60 * minute))
         while RunLog.objects.count() < 100 * minute:
             process.dispatch()
@@ -34,7 +36,7 @@ def test_two_thousand_runs_use_the_same_few_threads_M1(start):
         names.add(tuple(sorted(workers())))
         assert len(workers()) == before + 3
     assert len(names) == 1
-    assert RunLog.objects.filter(status=Status.SUCCEEDED).count() == 2000
+    assert RunLog.objects.filter(status=Status.SUCCEEDED).count() == 100 * minutes
 
 
 def test_a_worker_that_cannot_be_started_defers_the_run_to_the_next_tick_M1(start, monkeypatch):
@@ -48,7 +50,7 @@ def test_a_worker_that_cannot_be_started_defers_the_run_to_the_next_tick_M1(star
         process.dispatch()
         process.dispatch(at(60))
     assert not RunLog.objects.exists()
-    assert Job.objects.get(name="job").next_start_at == at(60)
+    assert Job.objects.get(name="job").wake_at == at(60)
     process.dispatch(at(61))
     process.dispatch()
     process.until_idle()
@@ -59,7 +61,7 @@ def test_a_worker_that_cannot_be_started_defers_the_run_to_the_next_tick_M1(star
 def test_a_run_whose_start_cannot_be_prepared_fails_and_keeps_no_other_from_starting_N1(start):
     """It ends, so that its job goes on, and what was claimed with it starts."""
     process = start(workers=4)
-    executor = process.runner.executor
+    executor = process.runner.pool
     real = executor._context_for
 
     def context_for(claimed):
@@ -84,12 +86,12 @@ def test_a_worker_that_was_killed_is_replaced_M1(start):
     process = start(workers=1)
     make_job()
     process.dispatch()
-    (thread,) = process.runner.executor._threads
-    with process.runner.executor._changed:
-        process.runner.executor._stopping = True
-        process.runner.executor._changed.notify_all()
+    (thread,) = process.runner.pool._threads
+    with process.runner.pool._changed:
+        process.runner.pool._stopping = True
+        process.runner.pool._changed.notify_all()
     thread.join(10)
-    process.runner.executor._stopping = False
+    process.runner.pool._stopping = False
     process.dispatch(at(60))
     process.until_idle()
     assert RunLog.objects.get().status == Status.SUCCEEDED
@@ -115,7 +117,7 @@ class TestOneLoopForAllAsyncTasks:
         until(lambda: len(process.living()) < 2, "the end of the run that does harm")
         let_go.set()
         process.until_idle()
-        return dict(RunLog.objects.values_list("job__name", "status")), process.runner.executor.loop_state()
+        return dict(RunLog.objects.values_list("job__name", "status")), process.runner.pool.loop_state()
 
     def test_a_part_of_one_that_exits_fails_that_one_only_I7_I17(self, start):
         async def part():
@@ -141,7 +143,7 @@ class TestOneLoopForAllAsyncTasks:
         assert (loop, Job.objects.active().count()) == ({}, 0)
         process.engine.registry.remove("lasts")
         register("lasts", into=process.engine.registry)(_short)
-        Job.objects.update(next_start_at=at(120))
+        Job.objects.update(wake_at=at(120))
         Job.objects.filter(name="harms").delete()
         process.dispatch(at(120))
         process.until_idle()

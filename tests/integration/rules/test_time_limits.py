@@ -8,11 +8,11 @@ from django.db import OperationalError
 
 from scheduler import signals
 from scheduler.context import current_run
-from scheduler.engine import mark
+from scheduler.engine import running
 from scheduler.health import get_scheduler_status
 from scheduler.models import Job, RunLog, Status
 from scheduler.registry import register
-from scheduler.runtime import local, monitor
+from scheduler.runtime import current, monitor
 from tests.factories import at, make_job
 from tests.integration.rules.process import PATIENCE, until
 
@@ -96,7 +96,7 @@ class TestTimeout:
         make_job(timeout=2)
         process.dispatch()
         process.dispatch(at(60))
-        until(lambda: process.living() and process.runner.executor.living()[0].cancel, "the start")
+        until(lambda: process.living() and process.runner.pool.living()[0].cancel, "the start")
         process.watch(at(62))
         assert felt.wait(PATIENCE)
         process.until_idle()
@@ -105,13 +105,13 @@ class TestTimeout:
     def test_a_database_that_is_away_at_that_moment_is_told_later_N1(self, start, monkeypatch):
         process = start()
         run = process.start_one(process.hold(), timeout=2)
-        real = mark.mark_timed_out
+        real = running.mark_timed_out
 
         def away(*args):
-            monkeypatch.setattr(monitor.mark, "mark_timed_out", real)
+            monkeypatch.setattr(monitor.running, "mark_timed_out", real)
             raise OperationalError
 
-        monkeypatch.setattr(monitor.mark, "mark_timed_out", away)
+        monkeypatch.setattr(monitor.running, "mark_timed_out", away)
         with pytest.raises(OperationalError):
             process.watch(at(62))
         process.watch(at(63))
@@ -127,11 +127,11 @@ class TestTimeout:
         process.dispatch(at(60))
         until(lambda: task.calls == 2)
         process.watch(at(62))
-        executor = process.runner.executor
+        executor = process.runner.pool
         assert (executor.zombies(), executor.capacity()) == (2, 0)
-        monkeypatch.setattr(local, "current", lambda: process.runner)
+        monkeypatch.setattr(current, "current", lambda: process.runner)
         status = get_scheduler_status()
-        assert "every worker of this process is held by a run that is over its time" in status.problems
+        assert "every worker of this process is held by a run that is over its time" in map(str, status.problems)
         assert status.here["zombies"] == 2
         task.let_go.set()
         process.until_idle()
@@ -176,7 +176,7 @@ class TestStuck:
         process.watch(at(63))
         run.refresh_from_db()
         assert (run.status, run.reason) == (Status.LOST, "it was stuck and has been abandoned")
-        assert process.runner.executor.zombies() == 1
+        assert process.runner.pool.zombies() == 1
         process.dispatch(at(120))
         until(lambda: task.calls == 2, "the next slot")
         task.let_go.set()

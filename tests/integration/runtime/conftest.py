@@ -4,22 +4,23 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from scheduler.engine import dbtime
 from scheduler.engine.base import Claimed, Engine
-from scheduler.executors.invoke import context_for
-from scheduler.executors.living import Living
+from scheduler.engine.claim_ahead import NO_REACH
+from scheduler.engine.db import shared_time
+from scheduler.executors.call import InThread, context_for
+from scheduler.executors.live_run import Living
 from scheduler.registry import Registry
-from scheduler.runtime.dbclock import DatabaseClock
+from scheduler.runtime.database_clock import DatabaseClock
 from scheduler.runtime.dispatcher import Dispatcher
 from scheduler.runtime.heartbeat import Heartbeat
-from scheduler.runtime.member import Member
+from scheduler.runtime.registration import Member
 from scheduler.schedules import Every
 from scheduler.testing import ManualClock
 from tests.factories import T0, make_registry
 
 
 @dataclass
-class StubExecutor:
+class StubPool:
     """Keeps what it is given."""
 
     free: int = 4
@@ -29,9 +30,15 @@ class StubExecutor:
     def capacity(self):
         return self.free - len(self.submitted)
 
+    def task_capacity(self):
+        return self.capacity()
+
+    def reach(self):
+        return NO_REACH
+
     def submit(self, *runs):
         self.submitted += runs
-        self._living += [Living(claimed, context_for(claimed), holds_worker=True) for claimed in runs]
+        self._living += [Living(claimed, context_for(claimed), InThread()) for claimed in runs]
 
     def living(self):
         return self._living
@@ -50,10 +57,10 @@ class Parts:
         self.manual = ManualClock(T0)
         self.clock = DatabaseClock(self.manual)
         self.engine = Engine(registry=tasks)
-        self.executor = StubExecutor()
+        self.pool = StubPool()
         self.member = Member(self.engine, self.clock, "test")
-        self.dispatcher = Dispatcher(self.engine, self.member, self.executor, self.clock)
-        self.heartbeat = Heartbeat(self.member, self.executor)
+        self.dispatcher = Dispatcher(self.engine, self.member, self.pool, self.clock)
+        self.heartbeat = Heartbeat(self.member, self.pool)
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass in a process whose heart beats."""
@@ -63,5 +70,5 @@ class Parts:
 
 @pytest.fixture
 def parts(monkeypatch):
-    monkeypatch.setattr(dbtime, "CLOCK_QUERIES", {})
+    monkeypatch.setattr(shared_time, "CLOCK_QUERIES", {})
     return Parts(make_registry("task", schedule=Every(60)))

@@ -3,11 +3,13 @@
 from datetime import timedelta
 
 import pytest
+from django.db import DataError, OperationalError
 
-from scheduler.engine import dbtime
+from scheduler.engine import release, tick
+from scheduler.engine.db import shared_time
 from scheduler.models import EVERYTHING, Group, Instance, Job, RunLog
 from scheduler.runtime import dispatcher as module
-from scheduler.runtime.host import this_process
+from scheduler.runtime.process_identity import this_process
 from scheduler.schedules import Every
 from tests.factories import T0, at, claim_at, claim_one, ledger, make_engine, make_job
 
@@ -28,7 +30,7 @@ def test_it_never_sleeps_longer_than_the_poll_H1(parts):
 @pytest.mark.parametrize("of_one_job", [True, False], ids=["of one job", "of everything"])
 def test_it_looks_in_the_instant_in_which_a_pause_ends_I17(parts, of_one_job):
     """Starts are looked at a quarter of a second ahead. A pause that ends must not keep it busy for that long."""
-    make_job(columns={"paused_at": T0, "paused_until": at(3), "next_start_at": at(3)} if of_one_job else {})
+    make_job(columns={"paused_at": T0, "paused_until": at(3), "wake_at": at(3)} if of_one_job else {})
     if not of_one_job:
         Group.objects.create(name=EVERYTHING, paused_at=T0, paused_until=at(3))
     while not (seconds := parts.dispatcher.step()):
@@ -44,7 +46,7 @@ def test_a_slot_just_ahead_is_handed_over_before_its_instant(parts):
     parts.dispatcher.step()
     parts.pass_time(59.8)
     parts.dispatcher.step()
-    assert at(60) in [claimed.start_at for claimed in parts.executor.submitted]
+    assert at(60) in [claimed.start_at for claimed in parts.pool.submitted]
 
 
 def test_a_place_that_became_free_during_the_pass_is_used_at_once(parts, monkeypatch):
@@ -52,15 +54,15 @@ def test_a_place_that_became_free_during_the_pass_is_used_at_once(parts, monkeyp
     for number in range(3):
         make_job(f"job{number}")
     parts.dispatcher.step()
-    parts.executor.free = 1
+    parts.pool.free = 1
     parts.pass_time(60)
-    real = parts.executor.submit
+    real = parts.pool.submit
 
     def submit_and_end_another(claimed):
         real(claimed)
-        parts.executor.free += 1
+        parts.pool.free += 1
 
-    monkeypatch.setattr(parts.executor, "submit", submit_and_end_another)
+    monkeypatch.setattr(parts.pool, "submit", submit_and_end_another)
     assert parts.dispatcher.step() == 0.0
     assert parts.dispatcher.starved
 
@@ -71,7 +73,7 @@ def test_runs_that_a_dead_instance_claimed_after_it_was_rescued_are_closed_too_I
     parts.dispatcher.step()
     late = make_engine(now=at(60))
     Instance.objects.filter(pk=late.instance_id).delete()
-    parts.executor.free = 0
+    parts.pool.free = 0
     assert claim_at(late, at(60)).runs
     for _ in range(7):
         parts.pass_time(10)
@@ -82,7 +84,7 @@ def test_runs_that_a_dead_instance_claimed_after_it_was_rescued_are_closed_too_I
 def test_a_full_pool_sleeps_and_is_known_to_be_starved(parts):
     make_job()
     parts.dispatcher.step()
-    parts.executor.free = 0
+    parts.pool.free = 0
     parts.pass_time(60)
     assert parts.dispatcher.step() > 0
     assert parts.dispatcher.starved
@@ -100,11 +102,11 @@ def test_a_lost_lease_claims_nothing(parts):
 def test_what_was_claimed_while_stopping_is_given_back_R1_I18(parts):
     job = make_job()
     parts.dispatcher.step()
-    parts.dispatcher.stop_when(lambda: True)
+    parts.dispatcher._stopping = lambda: True
     parts.manual.advance(49)
-    Job.objects.filter(pk=job.pk).update(next_run_at=at(30), next_start_at=at(30))
+    Job.objects.filter(pk=job.pk).update(next_run_at=at(30), wake_at=at(30))
     parts.dispatcher.step()
-    assert parts.executor.submitted == []
+    assert parts.pool.submitted == []
     assert ledger(job) == []
     job.refresh_from_db()
     assert (job.next_run_at, job.active_runs) == (at(30), 0)
@@ -133,11 +135,11 @@ def test_a_claim_whose_answer_comes_after_the_lease_is_given_back_and_not_starte
     parts.pass_time(60)
     stalled("tick")
     parts.dispatcher.step()
-    assert parts.executor.submitted == []
+    assert parts.pool.submitted == []
     assert not RunLog.objects.living().exists()
     parts.pass_time(0)
     parts.dispatcher.step()
-    assert [claimed.run.scheduled_for for claimed in parts.executor.submitted] == [at(120)]
+    assert [claimed.run.scheduled_for for claimed in parts.pool.submitted] == [at(120)]
 
 
 def test_an_unheard_claim_that_is_found_after_the_lease_is_not_started_I2_I5(parts, stalled, monkeypatch):
@@ -149,10 +151,10 @@ def test_an_unheard_claim_that_is_found_after_the_lease_is_not_started_I2_I5(par
             parts.dispatcher.step()
     stalled("unheard_claims")
     parts.dispatcher.step()
-    assert parts.executor.submitted == []
+    assert parts.pool.submitted == []
     parts.pass_time(0)
     parts.dispatcher.step()
-    assert len(parts.executor.submitted) == 1
+    assert len(parts.pool.submitted) == 1
 
 
 def test_a_clock_set_back_is_said_and_intervals_go_on_D6(parts, caplog):
@@ -161,7 +163,7 @@ def test_a_clock_set_back_is_said_and_intervals_go_on_D6(parts, caplog):
     parts.manual.advance(10)
     parts.dispatcher.step()
     RunLog.objects.update(status="succeeded", due_at=None)
-    Job.objects.filter(pk=job.pk).update(active_runs=0, next_start_at=at(20))
+    Job.objects.filter(pk=job.pk).update(active_runs=0, wake_at=at(20))
     parts.manual.set(T0 - timedelta(hours=1))
     parts.dispatcher.step()
     assert "The clock moved back 3610 s" in caplog.text
@@ -169,10 +171,24 @@ def test_a_clock_set_back_is_said_and_intervals_go_on_D6(parts, caplog):
     assert job.next_run_at == T0 - timedelta(hours=1) + timedelta(seconds=10)
 
 
+def test_an_end_by_the_wrong_clock_that_is_written_late_stops_no_job_I17(parts):
+    """A recorder that waited, for a lock or for a thread, writes it after both looks that follow the step back."""
+    job = make_job(schedule=Every(seconds=10))
+    parts.dispatcher.step()
+    ahead = {"last_slot": at(7200), "last_finished_at": at(7200), "last_outcome_at": at(7200)}
+    Job.objects.filter(pk=job.pk).update(**ahead, next_run_at=at(7210), wake_at=at(7210))
+    for _ in range(8):  # at most a lease until the next sweep
+        parts.pass_time(10)
+        parts.dispatcher.step()
+    job.refresh_from_db()
+    assert job.next_run_at <= parts.clock.now() + timedelta(seconds=10)
+    assert job.last_finished_at <= parts.clock.now()
+
+
 def test_a_host_whose_clock_is_ahead_leaves_the_plans_of_others_alone_when_it_joins_I9(parts, monkeypatch, caplog):
     """Its first look at the clock of the database is no step of that clock."""
-    monkeypatch.setattr(dbtime, "database_time", lambda using: parts.manual.now() - timedelta(seconds=90))
-    planned = {"anchor_at": at(-100), "next_run_at": at(-29.9), "next_start_at": at(-29.9)}  # claimed just ahead
+    monkeypatch.setattr(shared_time, "database_time", lambda using: parts.manual.now() - timedelta(seconds=90))
+    planned = {"anchor_at": at(-100), "next_run_at": at(-29.9), "wake_at": at(-29.9)}  # claimed just ahead
     job = make_job(schedule=Every(seconds=60), columns=planned)
     parts.dispatcher.step()
     job.refresh_from_db()
@@ -218,7 +234,7 @@ class TestADispatcherThatHangsAndIsReplaced:
         return hang
 
     def starts(self, parts):
-        return [claimed.start_at for claimed in parts.executor.submitted]
+        return [claimed.start_at for claimed in parts.pool.submitted]
 
     def test_the_thread_that_replaced_it_starts_what_it_had_claimed_I3(self, parts, hang):
         def another_thread_steps():
@@ -231,7 +247,7 @@ class TestADispatcherThatHangsAndIsReplaced:
         def another_thread_runs_it():
             parts.dispatcher.step()
             RunLog.objects.update(status="succeeded", due_at=None)
-            parts.executor._living.clear()
+            parts.pool._living.clear()
 
         hang(another_thread_runs_it)
         parts.dispatcher.step()
@@ -242,3 +258,107 @@ class TestADispatcherThatHangsAndIsReplaced:
         assert self.starts(parts) == []
         parts.dispatcher.step()
         assert self.starts(parts) == [at(60)]
+
+
+def test_once_a_lease_what_jobs_derive_is_compared_with_its_rows_I12(parts):
+    job = make_job()
+    parts.dispatcher.step()
+    Job.objects.filter(pk=job.pk).update(active_runs=1, wake_at=None)
+    parts.pass_time(59)
+    parts.dispatcher.step()
+    assert Job.objects.get(pk=job.pk).active_runs == 1, "not yet"
+    parts.pass_time(2)
+    while not parts.dispatcher.step():
+        pass
+    job.refresh_from_db()
+    assert job.active_runs == 1
+    assert job.pk in [one.run.job_id for one in parts.pool.submitted], "it was mended, and runs"
+
+
+def test_a_run_that_cannot_be_given_back_keeps_no_pass_and_no_other_from_going_on_I17(parts, monkeypatch):
+    parts.dispatcher.step()
+    for name in ("bad", "good"):
+        make_job(name)
+    taken = claim_at(parts.engine, at(60)).runs
+    real = release._write
+
+    def refusing(engine, runs, taken, jobs, by_id):
+        if any(job.name == "bad" for job in jobs):
+            raise DataError("out of range")
+        real(engine, runs, taken, jobs, by_id)
+
+    monkeypatch.setattr(release, "_write", refusing)
+    parts.dispatcher.taken_back = list(taken)
+    parts.dispatcher.step()
+    assert [one.job.name for one in parts.dispatcher.taken_back] == ["bad"]
+    assert Job.objects.get(name="good").active_runs == 0
+    monkeypatch.setattr(release, "_write", real)
+    parts.dispatcher.step()
+    assert len(parts.dispatcher.taken_back) == 1, "not at every pass"
+    parts.pass_time(module.REFUSED_SECONDS)
+    parts.dispatcher.step()
+    assert (parts.dispatcher.taken_back, Job.objects.get(name="bad").active_runs) == ([], 0)
+
+
+class Sent:
+    """Where attempts are handed over to."""
+
+    def __init__(self):
+        self.runs = []
+
+    def places(self):
+        return 10
+
+    def put(self, run):
+        self.runs.append(run.pk)
+
+
+@pytest.fixture
+def handing(parts, toy):
+    parts.engine.handovers = frozenset({"in_memory"})
+    sent = Sent()
+    parts.dispatcher = module.Dispatcher(
+        parts.engine, parts.member, parts.pool, parts.clock, handing={"in_memory": sent}
+    )
+    make_job(executor="in_memory")
+    return sent
+
+
+def look_on(parts):
+    for _ in range(5):
+        parts.dispatcher.step()
+
+
+def test_what_a_pass_without_an_end_has_handed_over_is_sent_by_the_next_one_I17(parts, handing, monkeypatch):
+    while not parts.dispatcher.step():
+        pass
+    parts.pass_time(60)
+    real = tick.forget_old
+
+    def fail_once(*given):
+        if RunLog.objects.handed_over().exists():
+            monkeypatch.setattr(tick, "forget_old", real)
+            raise OperationalError("the database is away")
+        real(*given)
+
+    monkeypatch.setattr(tick, "forget_old", fail_once)
+    with pytest.raises(OperationalError):
+        look_on(parts)
+    assert handing.runs == []
+    for _ in range(3):
+        parts.pass_time(1)
+        look_on(parts)
+    assert handing.runs == [RunLog.objects.waiting().get().pk], "once"
+
+
+def test_what_a_replaced_thread_has_handed_over_is_sent_by_the_one_in_its_place_I17(parts, handing, monkeypatch):
+    while not parts.dispatcher.step():
+        pass
+    parts.pass_time(60)
+    monkeypatch.setattr(module, "was_replaced", RunLog.objects.handed_over().exists)
+    look_on(parts)
+    assert handing.runs == []
+    monkeypatch.setattr(module, "was_replaced", lambda: False)
+    parts.pass_time(1)
+    look_on(parts)
+    assert handing.runs == [RunLog.objects.waiting().get().pk]

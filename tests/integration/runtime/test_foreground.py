@@ -12,15 +12,16 @@ from django.db import OperationalError, connections, transaction
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.context import current_run
 from scheduler.engine.control import cancel_run
-from scheduler.exceptions import Refused, SchedulerError
-from scheduler.executors import logs
-from scheduler.executors.invoke import stopped
+from scheduler.exceptions import Refused
+from scheduler.executors import log_capture
+from scheduler.executors.call import stopped
 from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.registry import register, registry
-from scheduler.runtime import monitor, recorder, watchdog
+from scheduler.runtime import monitor, one_run, recorder, watchdog
 from scheduler.runtime.foreground import run_in_foreground
-from scheduler.runtime.member import Member
-from scheduler.runtime.stoprequest import StopRequest
+from scheduler.runtime.interrupt import StopRequest
+from scheduler.runtime.one_run import is_private
+from scheduler.runtime.registration import Member
 from tests.integration.conftest import FILE_ALIAS
 from tests.integration.rules.process import PATIENCE, until
 
@@ -34,7 +35,7 @@ def only_ours():
     yield
     for name in set(registry.names()) - before:
         registry.remove(name)
-    logs.uninstall()
+    log_capture.uninstall()
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_the_executor_of_the_task_is_heeded(monkeypatch):
         context.log.append("from the child")
         return stopped(context, clock.now(), clock)
 
-    monkeypatch.setattr("scheduler.executors.process.run_in_process", in_a_process)
+    monkeypatch.setattr("scheduler.executors.process.parent.run_in_process", in_a_process)
     lines = []
     assert run(lambda: 42, executor="process", log=lines.append).status == Status.CANCELLED
     assert lines == ["from the child"]
@@ -200,22 +201,41 @@ def test_a_limited_group_needs_no_scheduler_that_ever_started_I15(settings):
 
 def test_a_promise_by_a_clock_that_is_ahead_of_the_databases_is_claimed(monkeypatch):
     real = SYSTEM_CLOCK.now
-    monkeypatch.setattr("scheduler.runtime.dbclock.DatabaseClock.now", lambda self: real() - timedelta(days=1))
+    monkeypatch.setattr("scheduler.runtime.database_clock.DatabaseClock.now", lambda self: real() - timedelta(days=1))
     assert run(lambda: 42).result == "42"
 
 
-def test_inside_a_transaction_it_says_that_it_cannot():
-    register("task")(lambda: None)
-    with transaction.atomic(using="file"), pytest.raises(SchedulerError, match="inside a transaction"):
-        run_in_foreground("task")
+def test_inside_a_transaction_it_runs_inside_it_and_says_so():
+    lines = []
+    register("task")(lambda: threading.get_ident())
+    with transaction.atomic(using="file"):
+        run = run_in_foreground("task", log=lines.append)
+        assert (run.status, run.result) == (Status.SUCCEEDED, str(threading.get_ident()))
+        assert "inside the transaction" in lines[0]
+        transaction.set_rollback(True, using="file")
+    assert not RunLog.objects.exists()
 
 
-def test_on_a_database_that_each_thread_has_for_itself_it_says_that_it_cannot(monkeypatch):
+def test_on_a_database_that_each_thread_has_for_itself_it_runs_in_this_one(monkeypatch):
     """It would wait for ever: its threads find no table there."""
-    register("task")(lambda: None)
-    monkeypatch.setitem(connections["file"].settings_dict, "NAME", ":memory:")
-    with pytest.raises(SchedulerError, match="on a database in memory"):
-        run_in_foreground("task")
+    register("task")(lambda: threading.get_ident())
+    monkeypatch.setattr("scheduler.runtime.one_run.is_private", lambda connection: True)
+    assert run_in_foreground("task").result == str(threading.get_ident())
+
+
+@pytest.mark.parametrize("name", [":memory:", "file:memorydb_default?mode=memory&cache=shared"])
+def test_a_database_in_memory_is_one_of_these(name, monkeypatch):
+    assert not is_private(connections["file"])
+    monkeypatch.setitem(connections["file"].settings_dict, "NAME", name)
+    assert is_private(connections["file"])
+
+
+def test_a_failure_inside_a_transaction_is_a_failure():
+    register("task")(lambda: 1 / 0)
+    with transaction.atomic(using="file"):
+        run = run_in_foreground("task")
+    assert (run.status, "ZeroDivisionError" in run.error) == (Status.FAILED, True)
+    assert not Instance.objects.exists()
 
 
 class TestStop:
@@ -291,3 +311,14 @@ def test_a_claim_whose_answer_comes_after_the_lease_begins_nothing_and_waits_for
     assert RunLog.objects.get().status == Status.PENDING
     assert not Instance.objects.exists()
     assert not Job.objects.active().exists()
+
+
+@pytest.mark.parametrize("inline", [False, True])
+def test_it_refuses_where_django_commits_nothing_by_itself(monkeypatch, inline):
+    """As the scheduler does, and for the same reason."""
+    monkeypatch.setitem(connections[FILE_ALIAS].settings_dict, "AUTOCOMMIT", False)
+    monkeypatch.setattr(one_run, "is_private", lambda connection: inline)
+    register("task")(lambda: None)
+    with pytest.raises(Refused, match="AUTOCOMMIT False"):
+        run_in_foreground("task")
+    assert not Instance.objects.exists()

@@ -1,10 +1,10 @@
 """A process joins when the tables are there, keeps its lease, and leaves nothing behind."""
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connections
 
 from scheduler.models import Instance, Job
-from scheduler.runtime import member as module
+from scheduler.runtime import registration as module
 
 
 @pytest.mark.django_db
@@ -70,7 +70,7 @@ class TestTablesMissing:
             for _ in range(90):
                 assert parts.dispatcher.step() == 1.0
                 parts.manual.advance(1)
-        said = [record for record in caplog.records if record.action == "waiting_for_tables"]
+        said = [record for record in caplog.records if getattr(record, "action", "") == "waiting_for_tables"]
         assert [record.levelname for record in said] == ["INFO", "INFO"]
         assert not Instance.objects.exists()
         parts.dispatcher.step()
@@ -81,3 +81,16 @@ class TestTablesMissing:
             before_migrate.setattr(Job._meta.get_field("problem"), "column", "absent")
             assert not parts.member.join()
         assert not Instance.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_database_that_commits_nothing_by_itself_is_refused_with_the_reason(parts, monkeypatch, caplog):
+    with monkeypatch.context() as by_hand:
+        by_hand.setitem(connections["default"].settings_dict, "AUTOCOMMIT", False)
+        assert not parts.member.join()
+        assert not parts.member.join()
+    assert [record.action for record in caplog.records] == ["start_refused"]
+    assert "AUTOCOMMIT" in parts.member.refusal
+    assert not Instance.objects.exists()
+    assert parts.member.join()
+    assert parts.member.refusal == ""

@@ -8,8 +8,9 @@ import pytest
 from django.db import DataError, OperationalError
 from django.db.models import F
 
-from scheduler.engine.adopt import unheard_claims
+from scheduler.engine.base import Claimed
 from scheduler.engine.finish import Outcome, Settled
+from scheduler.engine.running import unheard_claims
 from scheduler.models import Job, RunLog, Status
 from scheduler.policy.codec import from_options
 from scheduler.runtime import recorder as module
@@ -34,7 +35,7 @@ def heard():
 @pytest.fixture
 def recorder(engine, heard):
     recorder = Recorder(engine, heard.append)
-    for claimed in claim_at(engine, at(60)).runs:
+    for claimed in sorted(claim_at(engine, at(60)).runs, key=lambda claimed: claimed.job.name):  # a server has no order
         result = f"of {claimed.job.name}"
         outcome = Outcome(status=Status.SUCCEEDED, started_at=at(60), finished_at=at(61), result=result, log="said")
         recorder.put(claimed, outcome)
@@ -238,3 +239,30 @@ def test_a_settled_batch_is_a_value_that_adds_up():
     total = Settled(finished=[1], promised=1)
     total += Settled(finished=[2], stale=[3], promised=2)
     assert (total.finished, total.stale, total.promised) == ([1, 2], [3], 3)
+
+
+def test_many_ends_that_are_refused_keep_no_new_end_out_of_a_batch_P1(monkeypatch):
+    """A database that takes none of some hundred ends takes the others."""
+    written = []
+
+    def finish_runs(engine, ends, **options):
+        if any(end.run.job.name == "bad" for end in ends):
+            raise DataError("out of range")
+        written.extend(ends)
+        return Settled()
+
+    def put(name, times=1):
+        for _ in range(times):
+            outcome = Outcome(status=Status.SUCCEEDED, started_at=at(60), finished_at=at(61))
+            recorder.put(Claimed(RunLog(job=Job(name=name)), None), outcome)
+
+    monkeypatch.setattr(module, "finish_runs", finish_runs)
+    recorder = Recorder(make_engine(), lambda settled: None)
+    put("bad", module.LARGEST_BATCH + 1)
+    for _ in range(2):
+        with pytest.raises(DataError):
+            recorder.write()
+    put("good")
+    with pytest.raises(DataError):
+        recorder.write()
+    assert [end.run.job.name for end in written] == ["good"]

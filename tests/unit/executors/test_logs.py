@@ -4,7 +4,7 @@ import logging
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from scheduler.executors import logs
+from scheduler.executors import log_capture
 
 
 class Printing(logging.Handler):
@@ -21,9 +21,9 @@ def nothing_configured():
     """A process that configures no logging, in which the log of runs is kept; yields what the last resort prints."""
     printing = Printing()
     with patch.object(logging.getLogger(), "handlers", []), patch.object(logging, "lastResort", printing):
-        logs.install()
+        log_capture.install()
         yield printing.printed
-        logs.uninstall()
+        log_capture.uninstall()
 
 
 def test_warnings_of_loggers_without_a_handler_are_printed_as_ever():

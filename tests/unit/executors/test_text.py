@@ -1,12 +1,15 @@
 """Texts of runs: every database takes them, none is too long, and none fails a run (P1, P2)."""
 
+import json
 import threading
+from collections import OrderedDict
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.executors.text import clean, error_text, keep_head, keep_tail, result_text, storable
+from scheduler.exceptions import SchedulerError
+from scheduler.executors.sanitize import clean, error_text, keep_head, keep_tail, result_text, storable
 from scheduler.testing import run_context
 
 LIMIT = 1000
@@ -90,6 +93,36 @@ def test_any_other_result_is_shown_somehow_within_the_limit_P1(make):
         getattr(value, "close", lambda: None)()
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["x" * 10**6] * 10**4,
+        list(range(10**6)),
+        {n: {"deep": ["x" * 1000] * 1000} for n in range(100)},
+        ({1, 2}, [object()] * 10**6),
+        b"x" * 10**7,
+        OrderedDict.fromkeys(range(10**6)),
+        [""] * 10**6,
+    ],
+    ids=["texts", "numbers", "nested", "objects", "bytes", "kinds of dict", "empty texts"],
+)
+def test_of_a_large_result_only_what_is_kept_is_written_P1(value, monkeypatch):
+    written = []
+    dumps = json.dumps
+    monkeypatch.setattr(
+        "scheduler.executors.sanitize.json.dumps", lambda part, **kw: (written.append(part), dumps(part, **kw))[1]
+    )
+    text = result_text(value, LIMIT)
+    assert len(text) <= LIMIT
+    assert "… cut: the rest was too long to write …" in text
+    assert len(repr(written)) < 100 * LIMIT
+
+
+def test_a_result_that_fits_stays_of_its_own_kind_P1():
+    value = [OrderedDict(a=object)]
+    assert result_text(value, LIMIT) == repr(value)
+
+
 def test_a_list_that_contains_itself_is_shown_P1():
     endless = []
     endless.append(endless)
@@ -143,3 +176,28 @@ def test_a_state_no_database_keeps_is_dropped_with_a_warning_P1(value, caplog):
 @pytest.mark.parametrize("value", [{}, {"cursor": 5, "seen": ["ü", "😀"]}, nested(30)], ids=["empty", "usual", "deep"])
 def test_a_good_state_is_kept(value):
     assert storable("state", value, RUN) == value
+
+
+class Plain(SchedulerError):
+    says_all = True
+
+
+def raised(error):
+    try:
+        raise error from ValueError("before")
+    except SchedulerError as found:
+        return found
+
+
+def test_an_error_that_says_all_is_one_line_without_the_password_that_it_quotes():
+    assert error_text(raised(Plain("no answer of http://ann:secret@host/x")), LIMIT) == (
+        "Plain: no answer of http://ann:***@host/x\n"
+    )
+    assert len(error_text(raised(Plain("x" * 2 * LIMIT)), LIMIT)) <= LIMIT + 100
+    assert "Traceback" in error_text(raised(SchedulerError("odd")), LIMIT)
+
+
+def test_an_error_that_says_all_keeps_the_notes_that_were_added_to_it():
+    error = raised(Plain("no answer"))
+    error.add_note("since noon")
+    assert "since noon" in error_text(error, LIMIT)

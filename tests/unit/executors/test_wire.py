@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.executors import wire
+from scheduler.executors.process import wire
 
 
 def test_a_message_survives_with_instants_durations_and_odd_text():

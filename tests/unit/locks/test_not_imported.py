@@ -9,7 +9,7 @@ import django
 django.setup()
 from scheduler.runtime.runner import Runner
 assert Runner("test").locks is None
-ours = ("redis", "scheduler.locks", "scheduler.runtime.locking", "scheduler.runtime.leases", "scheduler.runtime.slots")
+ours = ("redis", "scheduler.slot_locks")
 found = [name for name in sys.modules if name.startswith(ours)]
 assert not found, found
 """

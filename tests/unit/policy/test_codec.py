@@ -2,15 +2,17 @@
 
 import sys
 from dataclasses import fields
-from datetime import timedelta
+from datetime import time, timedelta
 
 import pytest
 
 from scheduler.exceptions import InvalidOption
 from scheduler.policy import DEFAULT_POLICY, Misfire, OnLost, Overlap, Policy
 from scheduler.policy.backoff import Exponential, Steps
-from scheduler.policy.base import OnStuck
+from scheduler.policy.base import GateClosed, OnStuck
 from scheduler.policy.codec import from_json, from_options, to_json
+from scheduler.policy.executor_options import ExecutorOptions
+from scheduler.policy.notify import Events
 from scheduler.policy.ratelimit import RateLimit
 from tests.factories import T0, at
 
@@ -27,12 +29,19 @@ OPTIONS = {
     "timeout": ("5m", timedelta(minutes=5)),
     "stuck_after": (None, None),
     "on_stuck": ("abandon", OnStuck.ABANDON),
+    "gate_closed": ("wait", GateClosed.WAIT),
     "rate_limit": ("10/h", RateLimit(10, timedelta(hours=1))),
     "starts_at": ("2026-03-02T12:00:00+00:00", T0),
     "ends_at": (T0, T0),
     "max_runs": (3, 3),
+    "fresh": ("25h", timedelta(hours=25)),
+    "succeed_by": ("06:00", time(6)),
+    "notify_after": (3, 3),
+    "notify": ("stuck, broken", Events(("broken", "stuck"))),
     "render_kwargs": (True, True),
     "executor": ("process", "process"),
+    "executor_options": ({}, ExecutorOptions()),
+    "handover_timeout": ("5m", timedelta(minutes=5)),
 }
 
 

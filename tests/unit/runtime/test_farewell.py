@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from scheduler.runtime import farewell
+from scheduler.runtime.startup import shutdown
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def ends(monkeypatch):
 
 def test_the_process_ends_as_the_signal_would_have_ended_it_once_it_has_stopped_R2(ends):
     stopped = []
-    farewell._stop_and_end(signal.SIGTERM, lambda: stopped.append(list(ends)))
+    shutdown._stop_and_end(signal.SIGTERM, lambda: stopped.append(list(ends)))
     assert stopped == [[]]
     assert ends == [(True, signal.SIGTERM)]
 
@@ -28,9 +28,9 @@ def test_the_process_ends_as_the_signal_would_have_ended_it_once_it_has_stopped_
 def test_a_stop_that_never_ends_does_not_keep_the_process_R2(ends, monkeypatch, settings):
     """Whoever the signal has interrupted may hold what the stop needs."""
     settings.SCHEDULER_SHUTDOWN_SECONDS = 0.0
-    monkeypatch.setattr(farewell, "AFTER_THE_RUNS", 0.05)
+    monkeypatch.setattr(shutdown, "AFTER_THE_RUNS", 0.05)
     let_go = threading.Event()
-    farewell._stop_and_end(signal.SIGTERM, let_go.wait)
+    shutdown._stop_and_end(signal.SIGTERM, let_go.wait)
     assert ends == [(True, signal.SIGTERM)]
     let_go.set()
 
@@ -41,5 +41,5 @@ def test_a_process_that_can_have_no_thread_more_ends_too_R2(ends, monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(RuntimeError):
-        farewell._stop_and_end(signal.SIGTERM, lambda: None)
+        shutdown._stop_and_end(signal.SIGTERM, lambda: None)
     assert ends == [(True, signal.SIGTERM)]

@@ -16,11 +16,11 @@ settings.configure(INSTALLED_APPS=["django.contrib.contenttypes", "django.contri
 django.setup()
 from scheduler import signals
 from scheduler.models import Job, RunLog
-from scheduler.runtime import local
+from scheduler.runtime import current
 from scheduler.runtime.runner import Runner
 
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks in processes with threads: that is the point
-runner = local._runner = Runner("test")
+runner = current._runner = Runner("test")
 runner._listen()
 held, let_go = threading.Event(), threading.Event()
 
@@ -47,13 +47,14 @@ sys.exit(os.waitstatus_to_exitcode(status) and "the child hung")
 
 LOCKS = {
     "of the dispatcher": "runner.dispatching._changed",
-    "of the pool": "runner.executor._changed",
+    "of the pool": "runner.pool._changed",
     "of the signal of changes": "signals.jobs_changed.lock",
     "of the signal of cancels": "signals.runs_asked_to_stop.lock",
     "of another signal": "signals.run_finished.lock",
 }
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("lock", LOCKS.values(), ids=LOCKS)
 def test_no_lock_crosses_a_fork_A4(lock):
     program = FORK.replace("LOCK", lock)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.runtime.serving import Forks, Frame, StartDecision, decide
+from scheduler.runtime.startup.detect import Forks, Frame, StartDecision, decide
 
 SETUP = [Frame("probe.apps", "ready"), Frame("django.apps.registry", "populate"), Frame("django", "setup")]
 WSGI = [*SETUP, Frame("django.core.wsgi", "get_wsgi_application"), Frame("site.wsgi", "<module>")]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from scheduler.runtime import startup
-from scheduler.runtime.forks import worker_fork
-from scheduler.runtime.process import frames_here, lives, loading_frame
-from scheduler.runtime.serving import Frame, StartDecision
+from scheduler.runtime.startup import arm as startup
+from scheduler.runtime.startup.detect import Frame, StartDecision
+from scheduler.runtime.startup.forks import worker_fork
+from scheduler.runtime.startup.inspect_process import frames_here, lives, loading_frame
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from scheduler.runtime.serving import Frame, StartDecision
     ],
 )
 def test_a_fork_makes_a_worker_when_the_server_calls_for_it(server: str, caller: tuple[str, str], worker: bool) -> None:
-    hook, wrapper = Frame("scheduler.runtime.forks", "_before"), Frame("gevent.os", "fork")
+    hook, wrapper = Frame("scheduler.runtime.startup.forks", "_before"), Frame("gevent.os", "fork")
     assert worker_fork(server, [hook, wrapper, Frame(*caller), Frame("gunicorn.arbiter", "spawn_worker")]) is worker
 
 
@@ -65,25 +65,28 @@ def test_the_frame_that_loads_the_application_is_seen_while_it_lives() -> None:
 
 
 SCRIPT = """
-import os, sys, subprocess, time
+import os, select, sys, subprocess, time
 from pathlib import Path
-from scheduler.runtime import startup
-from scheduler.runtime.serving import Forks, StartDecision
+from scheduler.runtime.startup import arm as startup
+from scheduler.runtime.startup.detect import Forks, StartDecision
 
 journal = Path(sys.argv[1])
 forks, server = Forks(sys.argv[2]), sys.argv[3]
 startup.decide_here = lambda *, enabled: StartDecision(True, "test", "wsgi", server, forks)
+noted, notes = os.pipe()  # a byte for each line, for whichever of these processes waits
 
 
 def note(name):
     with journal.open("a") as file:
         file.write(name + "\\n")
+    os.write(notes, b".")
 
 
 def until(condition, seconds=10):
     end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.01)
+    while not condition() and (left := end - time.monotonic()) > 0:
+        if select.select([noted], [], [], min(left, 0.05))[0]:  # not every condition has a line of its own
+            os.read(noted, 1)
 
 
 def lines():
@@ -192,6 +195,7 @@ FORKS: dict[str, tuple[str, str, str, list[str]]] = {
 }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", FORKS)
 def test_fork(name: str, tmp_path: Path) -> None:
     forks, server, body, expected = FORKS[name]

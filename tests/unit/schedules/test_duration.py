@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.exceptions import InvalidSchedule
@@ -40,7 +40,6 @@ def test_it_refuses_what_is_no_length_and_names_the_field(value):
     assert caught.value.field == "jitter"
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.timedeltas(timedelta(0), timedelta(days=36_525)))
 def test_what_it_writes_it_reads(length):
     assert parse_duration(format_duration(length)) == length

@@ -4,7 +4,7 @@
 
 from datetime import datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.schedules.pattern import CalendarDays, DayTimes, Pattern
@@ -35,7 +35,6 @@ def enumerated(days, months, hours, minutes, start, end):
     return [wall for wall in found if start <= wall < end]
 
 
-@settings(max_examples=150, deadline=None)
 @given(patterns, walls, walls)
 def test_it_finds_and_counts_what_enumeration_finds(parts, one, other):
     start, end = sorted((one, other))

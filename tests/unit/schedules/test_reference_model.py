@@ -89,12 +89,14 @@ def check(expression, timezone, change, expected_of, matches):
     assert backwards[::-1] == expected
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("timezone", "change"), CHANGES)
 def test_fixed_times_are_served_when_the_clock_first_reaches_them(timezone, change):
     for expression, matches in FIXED.items():
         check(expression, timezone, change, served, matches)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("timezone", "change"), CHANGES)
 def test_wildcards_fire_at_every_instant_the_clock_shows_them(timezone, change):
     for expression, matches in WILDCARD.items():

@@ -11,6 +11,7 @@ from scheduler.schedules.wallclock import change_around, changes_between, local,
 from tests.unit.schedules.strategies import ZONES
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", ZONES)
 def test_no_change_is_overlooked(name):
     """Every change an hourly look finds in twenty years."""

@@ -54,6 +54,9 @@ class Command(BaseCommand):
     def _serve(self, host: str, port: int) -> None:
         """Become the server: the scheduler starts in processes that serve, and this one only prepares."""
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        here = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+        here = f"[{here}]" if ":" in here else here
+        os.environ.setdefault("ASSISTANT_URL", f"http://{here}:{port}/assistant")
         self.stdout.write(f"Serving http://{address}/ - Ctrl-C stops it.")
         self.stdout.flush()
         command = [sys.executable, sys.argv[0], "runserver", "--noreload", address]

@@ -1,7 +1,7 @@
 "use strict";
 // Replaces the live part of the page by a fresh copy, while somebody looks at it.
 (() => {
-  const SECONDS = 5;
+  const SECONDS = Number(document.getElementById("live").dataset.seconds || 5);
 
   async function renew() {
     if (document.hidden) return;

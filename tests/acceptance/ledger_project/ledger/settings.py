@@ -1,5 +1,6 @@
 """Settings of the ledger project. LEDGER_FOLDER holds the database, the journal, and what the test steers by."""
 
+import json
 import os
 from pathlib import Path
 
@@ -14,6 +15,12 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "django.contrib.staticfiles"]
 INSTALLED_APPS += ["scheduler", "ledger"]
+if os.environ.get("LEDGER_BROKER"):
+    INSTALLED_APPS += ["scheduler.contrib.celery"]
+if os.environ.get("LEDGER_TASKS_APPS"):
+    INSTALLED_APPS += ["scheduler.contrib.django_tasks", *os.environ["LEDGER_TASKS_APPS"].split()]
+    TASKS = json.loads(os.environ["LEDGER_TASKS_BACKENDS"])
+    RQ_QUEUES = json.loads(os.environ.get("LEDGER_RQ_QUEUES", "{}"))
 DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.sqlite3",
@@ -34,7 +41,12 @@ SCHEDULER_POLL_SECONDS = float(os.environ.get("LEDGER_POLL", "1"))
 SCHEDULER_HEARTBEAT_SECONDS = float(os.environ.get("LEDGER_HEARTBEAT", "2"))
 SCHEDULER_INSTANCE_TTL_SECONDS = float(os.environ.get("LEDGER_TTL", "60"))
 SCHEDULER_LOCK_URL = os.environ.get("LEDGER_LOCK_URL", "")
+SCHEDULER_DEFAULT_GROUP = os.environ.get("LEDGER_DEFAULT_GROUP", "")
+SCHEDULER_GROUPS = {"serial": 1}
 SCHEDULER_MIN_INTERVAL = 0.1
+SCHEDULER_NOTIFY = json.loads(os.environ.get("LEDGER_NOTIFY", "[]"))
+SCHEDULER_NOTIFY_PRIVATE = True
+EMAIL_PORT = int(os.environ.get("LEDGER_SMTP", "25"))
 
 LOGGING = {
     "version": 1,

@@ -8,12 +8,12 @@ from pathlib import Path
 from django.apps import AppConfig
 from django.conf import settings
 
-from scheduler.runtime import startup
+from scheduler.runtime.startup import arm
 
 
 def note(event: str) -> None:
     """Append one line about this process to the journal of the test."""
-    decision = startup.decision()
+    decision = arm.decision()
     line = {
         "event": event,
         "pid": os.getpid(),
@@ -31,5 +31,5 @@ class ProbeConfig(AppConfig):
     name = "probe"
 
     def ready(self) -> None:
-        startup.arm(lambda: note("started"), enabled=settings.SCHEDULER_ENABLED)
+        arm.arm(lambda: note("started"), enabled=settings.SCHEDULER_ENABLED)
         note("ready")

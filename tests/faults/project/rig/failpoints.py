@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from scheduler.engine import claim, finish, presence, rescue
+from scheduler.engine import claim, claim_promised, finish, instances, rescue
 from scheduler.runtime.recorder import Recorder
 from tests.faults.timing import mono
 
@@ -31,10 +31,11 @@ _armed: dict[str, Any] = {"text": "", "left": 0}
 def install() -> None:
     """Put the points into the app, and let the start of threads fail on request."""
     _around_transaction(claim, "claim")
+    _around_transaction(claim_promised, "claim")
     _around_transaction(finish, "finish")
     _after(rescue, "close_as_lost", "rescue")
-    _before(presence, "renew", "heartbeat")
-    _after(presence, "renew", "heartbeat-written")
+    _before(instances, "renew", "heartbeat")
+    _after(instances, "renew", "heartbeat-written")
     _before(Recorder, "put", "handled")
     _refuse_threads()
 
@@ -63,8 +64,8 @@ def _around_transaction(module: Any, name: str) -> None:
     real = module.write_transaction
 
     @contextmanager
-    def write_transaction(using: str) -> Iterator[None]:
-        with real(using):
+    def write_transaction(using: str, **options: Any) -> Iterator[None]:
+        with real(using, **options):
             yield
             point(f"{name}-before-commit")
         point(f"{name}-after-commit")

@@ -8,8 +8,9 @@ from zoneinfo import ZoneInfo
 from django.db.models import UniqueConstraint
 
 from scheduler.activity import entry
-from scheduler.engine import claim, finish, rescue
+from scheduler.engine import claim, claim_promised, finish, rescue
 from scheduler.engine.outcome import Settled
+from scheduler.executors import checkpoints, forked
 from scheduler.models import Instance
 from scheduler.policy import misfire
 from scheduler.runtime import dispatcher, runner
@@ -59,7 +60,7 @@ def _no_farewell() -> None:
 def _no_condition_no_lock() -> None:
     """Due jobs are claimed without a lock and without a condition."""
     _no_version()
-    claim.locked = lambda rows, **_: rows
+    claim.locked = claim_promised.locked = lambda rows, **_: rows
 
 
 def _no_unique_slots() -> None:
@@ -87,6 +88,20 @@ def _no_news() -> None:
     entry.Entry.has_news = property(lambda self: False)  # type: ignore[assignment]
 
 
+def _no_leave() -> None:
+    """A forked child that returns into our code goes on in it."""
+    forked._leave = lambda pid, error: None  # type: ignore[assignment,return-value]
+
+
+def _no_token_in_save() -> None:
+    """A state is saved whatever became of the run."""
+
+    def save_state(using: str, run_id: int, token: int, state: dict[str, Any]) -> bool:
+        return bool(finish.RunLog.objects.using(using).filter(pk=run_id).update(checkpoint=state))
+
+    checkpoints.save_state = save_state
+
+
 def _unconditional(module: Any, *dropped: str) -> None:
     real: Callable[..., None] = module.update_rows
 
@@ -109,4 +124,6 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "first-pass": _no_first_pass_rule,
     "coalescing": _no_coalescing,
     "news": _no_news,
+    "forked": _no_leave,
+    "save": _no_token_in_save,
 }

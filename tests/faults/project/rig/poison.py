@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 from collections.abc import Callable
 from threading import Event
 
@@ -68,6 +69,25 @@ def never_returns() -> None:
     Event().wait(3600)
 
 
+def forks() -> None:
+    """Forgets to end its child, which returns as the task itself does. One that goes on leaves us without an end."""
+    note("start")
+    if (child := os.fork()) == 0:
+        signal.alarm(30)  # should it go on, no longer than the round
+    elif _ends(child):
+        note("end")
+
+
+def _ends(child: int) -> bool:
+    for _ in range(100):
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return True
+        Event().wait(0.05)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
+
+
 TASKS = {
     "base-exception": testifying(base_exception),
     "exits": testifying(exits),
@@ -76,4 +96,5 @@ TASKS = {
     "leaves-transaction": testifying(leaves_transaction),
     "huge-log": testifying(huge_log),
     "never-returns": testifying(never_returns),
+    "forks": forks,
 }

@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Event
 from typing import Any
 
@@ -20,6 +20,7 @@ from scheduler import (
     Manual,
     OnActivity,
     Once,
+    RunStopped,
     current_run,
     register,
     schedule_user_task,
@@ -109,6 +110,26 @@ def counts(seconds: float) -> Callable[[], Any]:
     return task
 
 
+def imports(seconds: float) -> Callable[[], Any]:
+    """Saves a cursor as it goes; once its run is not its own any more, it is told so."""
+
+    def task() -> None:
+        note("start")
+        run = current_run()
+        assert run is not None
+        try:
+            for _ in range(8):
+                run.state["cursor"] = run.state.get("cursor", 0) + 1
+                run.save()
+                Event().wait(seconds / 8)
+        except Exception as error:  # a database that is away fails the run
+            note("stopped" if isinstance(error, RunStopped) else "fail")
+            raise
+        note("end")
+
+    return task
+
+
 def queries(seconds: float) -> Callable[[], Any]:
     """Uses every database, as most tasks do."""
 
@@ -171,6 +192,7 @@ BODIES: dict[str, Callable[[float], Callable[..., Any]]] = {
     "fails": fails,
     "second": second,
     "counts": counts,
+    "imports": imports,
 }
 
 
@@ -199,7 +221,8 @@ def load(order: dict[str, Any]) -> None:
             )
     at = datetime.fromisoformat(order["at"]) if "at" in order else None
     for name in order.get("poison", ()):
-        register(name, schedule=Once(at), breaker_threshold=None, **jobs.POISON[name])(poison.TASKS[name])
+        due = at + timedelta(seconds=jobs.POISON_LATER.get(name, 0))
+        register(name, schedule=Once(due), breaker_threshold=None, **jobs.POISON[name])(poison.TASKS[name])
     for number in range(order.get("burst", 0)):
         register(f"burst-{number:05}", schedule=Once(at), breaker_threshold=None)(plain(0.0))
     for name, options in order.get("jobs", {}).items():

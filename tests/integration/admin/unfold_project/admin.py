@@ -1,10 +1,10 @@
 from django.contrib import admin
 from unfold.admin import ModelAdmin
 
-from scheduler.admin import InstanceAdminMixin, JobAdminMixin, RunLogAdminMixin
-from scheduler.models import Instance, Job, RunLog
+from scheduler.admin import ApiTokenAdminMixin, InstanceAdminMixin, JobAdminMixin, NoticeAdminMixin, RunLogAdminMixin
+from scheduler.models import ApiToken, Instance, Job, Notice, RunLog
 
-for model in (Job, RunLog, Instance):
+for model in (Job, RunLog, Instance, ApiToken, Notice):
     admin.site.unregister(model)
 
 
@@ -20,4 +20,14 @@ class RunLogAdmin(RunLogAdminMixin, ModelAdmin):
 
 @admin.register(Instance)
 class InstanceAdmin(InstanceAdminMixin, ModelAdmin):
+    pass
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(ApiTokenAdminMixin, ModelAdmin):
+    pass
+
+
+@admin.register(Notice)
+class NoticeAdmin(NoticeAdminMixin, ModelAdmin):
     pass

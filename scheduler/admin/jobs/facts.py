@@ -1,0 +1,122 @@
+"""What the page of a job shows: facts, pictures, overrides, and the answer to “why did it not run?”."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from scheduler.admin.jobs.history import Hidden, named_run
+from scheduler.admin.jobs.pictures import pictures_of
+from scheduler.admin.jobs.policy_words import policy_words, words_for_users
+from scheduler.admin.jobs.preview import shown_preview
+from scheduler.admin.runs.live_runs import living_runs
+from scheduler.admin.runs.recent import recent_runs
+from scheduler.admin.runs.rows import Row, row_of
+from scheduler.admin.times import DASH, instant, relative, with_times, zone_of
+from scheduler.engine.explain.explain_slot import Explanation, explain_text
+from scheduler.engine.views.datetimes import zone_of_schedule
+from scheduler.engine.views.job_view import JobView
+from scheduler.engine.views.preview import preview_of
+from scheduler.engine.views.result import session_of
+from scheduler.engine.views.waiting import Waiting
+from scheduler.exceptions import InvalidOption
+from scheduler.models import FAILURES, Job, RunLog
+
+SAMPLE = 2_000
+NEXT, LATEST = 10, 10
+
+
+def facts_of(view: JobView, now: datetime) -> dict[str, Any]:
+    """Return what the page tells of the job itself."""
+    job, rules = view.job, view.job.schedule
+    return {
+        "facts": [*_users(view.waiting), *_facts(job, now)],
+        "policies": words_for_users(view, rules) if rules.for_users else policy_words(job.policy),
+        "upcoming": shown_preview(preview_of(view, now, NEXT), now),
+        "overrides": [
+            (one.field, _shown(one.code) if one.is_known else "?", _shown(one.now)) for one in view.overridden
+        ],
+    }
+
+
+def runs_of(
+    job: Job, now: datetime, among: QuerySet[RunLog], *, site: str, period: int | None = None
+) -> dict[str, Any]:
+    """Return what the page tells of the runs of the job, `among` those that the person may see, in a constant number of
+    queries."""
+    runs = recent_runs([job.pk], SAMPLE, among=among)[job.pk]
+    return {
+        "living": [row_of(run, zone_of(job, settings.TIME_ZONE)) for run in living_runs(job, among)],
+        "last_error": _last_error(runs),
+        "latest": _latest(job, runs),
+        "sampled": len(runs),
+        **pictures_of(job, runs, now, among=among, site=site, period=period),
+    }
+
+
+def _facts(job: Job, now: datetime) -> list[tuple[str, Any, Any]]:
+    zone = zone_of(job, settings.TIME_ZONE)
+    bad = job.failures + job.timeouts + job.losses
+    return [
+        (_("Task"), job.task, ""),
+        (_("Defined in"), job.source or _("the admin or the API"), ""),
+        (_("Group"), job.in_group or DASH, "" if job.group else _("default") if job.in_group else ""),
+        *([(_("Session"), session, "")] if (session := session_of(job)) else []),
+        (_("Last run"), instant(job.last_run_at, zone=zone), relative(job.last_run_at, now)),
+        (_("Last success"), instant(job.last_success_at, zone=zone), relative(job.last_success_at, now)),
+        (_("Succeeded"), job.successes - job.successes_with_errors, ""),
+        *([(_("Succeeded with errors"), job.successes_with_errors, "")] if job.successes_with_errors else []),
+        (_("Failed, timed out, lost"), bad, _in_a_row(job)),
+        (_("Skipped and missed slots"), f"{job.skips} / {job.misses}", ""),
+    ]
+
+
+def _users(waiting: Waiting) -> list[tuple[str, Any, Any]]:
+    """How many users wait for a run of the job; nothing when its runs do not follow what users do."""
+    away = _("not known: the store of activities does not answer")
+    told = away if waiting.users is None else waiting.users
+    return [(_("Users who wait"), told, "")] if waiting.has_users else []
+
+
+def _in_a_row(job: Job) -> str:
+    return _("({count} in a row)").format(count=job.consecutive_failures) if job.consecutive_failures else ""
+
+
+def _shown(value: Any) -> str:
+    if hasattr(value, "describe"):
+        return f"{value.describe(_)} ({value})"
+    if hasattr(value, "overlap"):
+        return "; ".join(f"{subject}: {words}" for subject, words in policy_words(value))
+    return str(value)
+
+
+def _last_error(light: Sequence[RunLog]) -> RunLog | None:
+    failed = next((run for run in light if run.status in FAILURES), None)
+    return None if failed is None else RunLog.objects.filter(pk=failed.pk).defer("log").first()
+
+
+def _latest(job: Job, light: Sequence[RunLog]) -> list[Row]:
+    ids = [run.pk for run in light[:LATEST]]
+    runs = RunLog.objects.filter(pk__in=ids).defer("log", "kwargs").order_by("-scheduled_for", "-attempt")
+    zone = zone_of(job, settings.TIME_ZONE)
+    return [row_of(run, zone) for run in runs]
+
+
+def why_of(job: Job, text: str, now: datetime, hidden: Hidden) -> dict[str, Explanation | str | None]:
+    """Return the answer to “why did it not run at …?”, or what to write instead. An answer that rests on a run, also on
+    the one that broke the job then, tells of it, so it is given to a person who may see that."""
+    if not text.strip():
+        return {"why": "", "answer": None, "why_error": ""}
+    try:
+        answer = explain_text(job, text, now=now)
+        told = [answer.run.pk] if answer.run else []
+        told += [named_run(answer.details["broken_by"])] if "broken_by" in answer.details else []
+        if hidden(job, told):
+            return {"why": text, "answer": None, "why_error": _("You may not see the run that answers this.")}
+        sentence = with_times(answer.sentence, zone_of_schedule(job.schedule))
+        return {"why": text, "answer": answer, "sentence": sentence, "why_error": ""}
+    except InvalidOption as error:
+        return {"why": text, "answer": None, "why_error": str(error)}

@@ -1,0 +1,1 @@
+"""Notices in the admin: the channels and how they stand, and what people were told."""

@@ -1,0 +1,122 @@
+"""The last and the next 24 hours of some jobs, as lanes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.utils.translation import gettext as _
+
+from scheduler.admin.badges import run_tone, run_word
+from scheduler.admin.jobs.pictures import address_of_runs
+from scheduler.admin.names import address_of
+from scheduler.admin.svg import Band, Lane
+from scheduler.admin.times import counted_words, duration
+from scheduler.engine.views.pauses import Paused, begins
+from scheduler.engine.views.upcoming import bounds_of, slots_to_come
+from scheduler.models import Job, RunLog, Status
+
+DAY = timedelta(days=1)
+MOST_RUNS = 200
+DENSE = 96
+"""More starts a day than this are drawn as one band."""
+ON_TOP = ("quiet", "calm", "good", "busy", "missed", "warn", "bad")
+"""What is drawn over what: a failure is never hidden."""
+INSTANT = timedelta(seconds=1)
+SO_CLOSE = timedelta(minutes=6)
+"""Three pixels of a lane: runs closer than this cannot be told apart."""
+
+
+def past_lanes(jobs: Sequence[Job], runs: dict[int, list[RunLog]], now: datetime, site: str) -> list[Lane]:
+    """Return what ran in the last 24 hours; misses are hatched."""
+    return [Lane(job.name, _url(job, site), _past(job, runs.get(job.pk, []), now, site)) for job in jobs]
+
+
+def future_lanes(jobs: Sequence[Job], now: datetime, site: str, paused: Paused) -> list[Lane]:
+    """Return what will start in the next 24 hours; what starts often is one band. What a pause holds has none before
+    its end."""
+    return [Lane(job.name, _url(job, site), _future(job, now, begins(job, paused, now), site)) for job in jobs]
+
+
+def _url(job: Job, site: str) -> str:
+    return address_of(site, "job_page", job.pk)
+
+
+def _past(job: Job, newest_first: Sequence[RunLog], now: datetime, site: str) -> list[Band]:
+    stretches = sorted(_close_together(newest_first[::-1], now), key=lambda one: ON_TOP.index(_tone(one)))
+    bands = [_band(one, site) for one in stretches]
+    if len(newest_first) == MOST_RUNS:
+        oldest = newest_first[-1].scheduled_for
+        title = _("More than {count} runs: older ones are not drawn").format(count=MOST_RUNS)
+        first = max(now - DAY, job.created_at or now - DAY)
+        bands.insert(0, Band(first, oldest, "sched-dense", title, url=address_of_runs(site, job.pk, first, oldest)))
+    return bands
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """Runs that ended alike and lie so close together that they are drawn as one."""
+
+    first: RunLog
+    start: datetime
+    end: datetime
+    last_slot: datetime
+    count: int = 1
+
+
+def _close_together(oldest_first: Sequence[RunLog], now: datetime) -> Iterator[_Stretch]:
+    stretch: _Stretch | None = None
+    for run in oldest_first:
+        start, end = _span(run, now)
+        if (
+            stretch
+            and run_tone(run) == run_tone(stretch.first)
+            and run.status == stretch.first.status
+            and start - stretch.end <= SO_CLOSE
+        ):
+            stretch.end, stretch.count, stretch.last_slot = max(end, stretch.end), stretch.count + 1, run.scheduled_for
+            continue
+        if stretch:
+            yield stretch
+        stretch = _Stretch(run, start, end, run.scheduled_for)
+    if stretch:
+        yield stretch
+
+
+def _span(run: RunLog, now: datetime) -> tuple[datetime, datetime]:
+    start = run.started_at or run.coalesced_from or run.scheduled_for
+    if run.status in (Status.MISSED, Status.SKIPPED):
+        return start, max(start, run.scheduled_for + INSTANT)
+    end = run.finished_at or (now if run.status == Status.RUNNING else run.scheduled_for + INSTANT)
+    return start, max(start, end)
+
+
+def _tone(stretch: _Stretch) -> str:
+    return "missed" if stretch.first.status == Status.MISSED else run_tone(stretch.first)
+
+
+def _band(stretch: _Stretch, site: str) -> Band:
+    run, css = stretch.first, f"sched-{_tone(stretch)}"
+    if stretch.count > 1:
+        words = counted_words({run.status: stretch.count}, dict(Status.choices))
+        url = address_of_runs(site, run.job_id, run.scheduled_for, stretch.last_slot + INSTANT)
+        return Band(stretch.start, stretch.end, css, words, url=url)
+    title = f"{run.scheduled_for.astimezone(UTC):%H:%M:%S} UTC · {run_word(run.status, run.errors)}"
+    took, url = duration(run.duration), address_of(site, "runlog_change", run.pk)
+    return Band(stretch.start, stretch.end, css, f"{title} · {took}" if took else title, run.scheduled_for, url)
+
+
+def _future(job: Job, now: datetime, begin: datetime | None, site: str) -> list[Band]:
+    end, url = now + DAY, _url(job, site)
+    if begin is None or begin >= end:
+        return []
+    slots = [at for at in slots_to_come(job, DENSE + 1, now, held_until=begin) if begin <= at <= end]
+    if len(slots) <= DENSE and not (slots and _is_frequent(job)):
+        return [Band(at, at + INSTANT, "sched-calm", f"{at.astimezone(UTC):%H:%M} UTC", at, url) for at in slots]
+    bounds = bounds_of(job)
+    title = _("More than {count} starts: {words}").format(count=DENSE, words=job.schedule.describe(_))
+    return [Band(max(begin, bounds.first or begin), min(end, bounds.last or end), "sched-dense", title, url=url)]
+
+
+def _is_frequent(job: Job) -> bool:
+    """Whether a job whose ends decide on its next slot, so that no further one is known, starts all the time."""
+    return job.schedule.from_completion and bool(job.schedule.period) and DAY / job.schedule.period > DENSE

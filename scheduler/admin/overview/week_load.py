@@ -1,0 +1,161 @@
+"""The load of the next seven days in the zone of the reader, and advice where many jobs share a minute."""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from math import inf
+from typing import NamedTuple
+
+from django.conf import settings
+
+from scheduler.engine.views.pauses import Paused, begins
+from scheduler.engine.views.upcoming import Bounds, bounds_of
+from scheduler.models import Job
+from scheduler.schedules import Schedule
+
+WEEK, HOUR, MINUTE = timedelta(days=7), timedelta(hours=1), timedelta(minutes=1)
+MOST_SLOTS = 200
+CROWD = 4
+MOST_JOBS = 10_000
+MOST_LISTED = 100
+NO_PAUSE: Paused = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Jobs that start in the same minute."""
+
+    at: datetime
+    count: int
+    names: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The starts of each hour by the clock of the reader, the most crowded minutes of the next day, and what starts in
+    the hour that was asked for: slot, key and name of the job, None for one that starts all the time."""
+
+    starts: dict[datetime, float]
+    crowds: list[Crowd]
+    listed: list[tuple[datetime | None, int, str]]
+
+
+def load_of(
+    jobs: Iterable[Job],
+    midnight: datetime,
+    now: datetime,
+    paused: Paused = NO_PAUSE,
+    hour: datetime | None = None,
+) -> Load:
+    """Return the load of seven days from `midnight`, in its zone. Frequent jobs are spread evenly; the others slot by
+    slot. An hour that clocks skip has none, one that they show twice has the starts of both."""
+    week = Week(midnight.astimezone(UTC), (midnight + WEEK).astimezone(UTC))
+    planned = list(_planned(jobs, week, now, paused))
+    starts: dict[datetime, float] = defaultdict(float)
+    for (schedule, bounds), weight in Counter((one.schedule, one.bounds) for one in planned).items():
+        for at, count in _starts(schedule, bounds, week):
+            starts[_hour_of(at, midnight.tzinfo)] += count * weight
+    listed = [start for one in planned for start in _in_hour(one, week, hour)] if hour else []
+    in_order = sorted(listed, key=lambda start: (start[0] is None, start[0], start[2]))
+    return Load(dict(starts), _crowds(_sharing(planned, week, now)), in_order)
+
+
+class Week(NamedTuple):
+    """When the seven days of the reader begin and end, in UTC: clocks may change in between."""
+
+    start: datetime
+    end: datetime
+
+
+class Planned(NamedTuple):
+    """A job that its schedule starts, within which bounds."""
+
+    job: Job
+    schedule: Schedule
+    bounds: Bounds
+
+
+def _planned(jobs: Iterable[Job], week: Week, now: datetime, paused: Paused) -> Iterator[Planned]:
+    for job in jobs:
+        if (begin := begins(job, paused, now)) is not None:
+            schedule = job.schedule.bind(anchor=job.anchor_at or week.start, timezone=settings.TIME_ZONE)
+            yield Planned(job, schedule, _bounds(job, now, begin))
+
+
+def _sharing(planned: Iterable[Planned], week: Week, now: datetime) -> dict[datetime, set[str]]:
+    """Return the names of the jobs that start in each minute of the next day."""
+    sharing: dict[datetime, set[str]] = defaultdict(set)
+    for job, schedule, bounds in planned:
+        if schedule.jitter:
+            continue
+        slots = bounds.within(_slots(schedule, week))
+        for slot in slots[bisect_left(slots, now) : bisect_left(slots, now + timedelta(days=1))]:
+            sharing[slot.replace(second=0, microsecond=0)].add(job.name)
+    return sharing
+
+
+def _in_hour(one: Planned, week: Week, hour: datetime) -> list[tuple[datetime | None, int, str]]:
+    """Return the starts of a job in an hour of the reader's clock; one without a slot for all of a frequent job."""
+    job, schedule, bounds = one
+    found = [at for at, _ in _starts(schedule, bounds, week) if _hour_of(at, hour.tzinfo) == hour]
+    slots: Sequence[datetime | None] = found if _slots(schedule, week) else [None] * bool(found)
+    return [(slot, job.pk, job.name) for slot in slots]
+
+
+def _bounds(job: Job, now: datetime, begin: datetime) -> Bounds:
+    """Return the bounds of a job; the runs that `max_runs` leaves it are yet to come, after a pause that ends."""
+    bounds = bounds_of(job)
+    if bounds.most is None and begin <= now:
+        return bounds
+    return replace(bounds, first=max(begin, bounds.first or begin))
+
+
+def _starts(schedule: Schedule, bounds: Bounds, week: Week) -> Iterator[tuple[datetime, float]]:
+    """Yield instants with how often a job starts in the hour from each."""
+    slots = _slots(schedule, week)
+    if slots:
+        for slot in bounds.within(slots):
+            yield slot, 1
+        return
+    each, left = _per_hour(schedule, week), inf if bounds.most is None else bounds.most
+    hours = (week.start + hour * HOUR for hour in range((week.end - week.start) // HOUR))
+    first = bounds.first and week.start + (bounds.first - week.start) // HOUR * HOUR
+    for hour in replace(bounds, first=first, most=None).within(hours) if each else ():
+        yield hour, min(each, left)
+        left = max(0, left - each)
+
+
+def _hour_of(at: datetime, zone: tzinfo | None) -> datetime:
+    """Return the hour that the clock of a zone shows; of an hour that it shows twice, the first pass."""
+    return at.astimezone(zone).replace(minute=0, second=0, microsecond=0, fold=0)
+
+
+@lru_cache(maxsize=2048)
+def _slots(schedule: Schedule, week: Week) -> tuple[datetime, ...]:
+    """Return the slots of the week; none when there are more than 200, which `_per_hour` then spreads."""
+    if schedule.from_completion or (schedule.period and WEEK / schedule.period > MOST_SLOTS):
+        return ()
+    found: list[datetime] = []
+    slot = schedule.next_after(week.start - timedelta(microseconds=1))
+    while slot is not None and slot < week.end:
+        if len(found) == MOST_SLOTS:
+            return ()
+        found.append(slot)
+        slot = schedule.next_after(slot)
+    return tuple(found)
+
+
+@lru_cache(maxsize=2048)
+def _per_hour(schedule: Schedule, week: Week) -> float:
+    if schedule.from_completion and schedule.period:
+        return HOUR / schedule.period
+    return schedule.count_between(*week) / ((week.end - week.start) / HOUR)
+
+
+def _crowds(sharing: dict[datetime, set[str]]) -> list[Crowd]:
+    crowded = [(at, names) for at, names in sharing.items() if len(names) >= CROWD]
+    worst = sorted(crowded, key=lambda pair: (-len(pair[1]), pair[0]))[:5]
+    return [Crowd(at, len(names), sorted(names)[:8]) for at, names in worst]

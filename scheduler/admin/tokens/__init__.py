@@ -1,0 +1,1 @@
+"""Bearer tokens of the REST API in the admin."""

@@ -1,0 +1,1 @@
+"""The operations, one module for each thing that they are about."""

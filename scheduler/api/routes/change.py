@@ -1,0 +1,169 @@
+"""Change: the definition of jobs."""
+
+from functools import partial
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Body
+from ninja.responses import Status
+
+from scheduler.api.etag import refuse_both, versions_in, wants_new
+from scheduler.api.parameters import IdempotencyKey, IfMatch, IfNoneMatch, Name
+from scheduler.api.problem import ApiProblem, wrong
+from scheduler.api.rights import Right, actor_of, may, require
+from scheduler.api.router import operation
+from scheduler.api.schemas.base import Json
+from scheduler.api.schemas.definition import JobPatch, JobPut, ScheduleForm
+from scheduler.api.schemas.job import JobWritten, JobWrittenNamed
+from scheduler.api.telling import keyed_of, told_written
+from scheduler.arguments import is_name
+from scheduler.engine import control
+from scheduler.exceptions import Refused
+from scheduler.models import Job
+
+FORMS = ("interval_seconds", "interval_minutes", "text", "cron", "type")
+WRITTEN: Any = JobWritten | JobWrittenNamed
+
+
+@operation(
+    "PUT",
+    "/schedule/{name}",
+    right=Right.CHANGE,
+    answers={200: WRITTEN, 201: WRITTEN},
+    refuses=[409, 412],
+)
+def put_job(
+    request: HttpRequest,
+    response: HttpResponse,
+    name: Name,
+    body: JobPut,
+    if_match: IfMatch,
+    if_none_match: IfNoneMatch,
+    idempotency_key: IdempotencyKey,
+) -> Status[Json]:
+    """Create a job, or replace its definition.
+
+    What is left out has its default afterwards. A new job takes the permission `add_job` too.
+    """
+    if not (is_name(name) and Job.objects.filter(name=name).exists()):
+        require(request, Right.ADD)
+    keyed = keyed_of(request, idempotency_key, body.model_dump(exclude_unset=True, mode="json"))
+    given = {"task": name, **_given(name, body), "actor": actor_of(request)}
+    versions = versions_in(if_match)
+    if wants_new(if_none_match):
+        refuse_both(versions)
+        created = _add(request, keyed, name, given)
+    else:  # who may not add a job makes none either where the present one is removed just now
+        given["if_version"] = versions if versions is not None or may(request, Right.ADD) else [control.ANY_VERSION]
+        set_job = control.set_job if keyed is None else partial(control.set_job_once, keyed)
+        _, created = set_job(name, **given)
+    return Status(201 if created else 200, told_written(request, response, name, created=created))
+
+
+def _add(request: HttpRequest, keyed: control.KeyedRequest | None, name: str, given: Json) -> bool:
+    """Create a job; returns whether this request did. Of several at once one does."""
+    require(request, Right.ADD)
+    try:
+        return control.add_job_once(keyed, name, **given)[1]
+    except Refused as refusal:
+        if refusal.code != "exists":
+            raise
+        raise ApiProblem("changed", f"There is a job {name!r} already.") from refusal
+
+
+@operation("PATCH", "/schedule/{name}", right=Right.CHANGE, answers={200: WRITTEN}, refuses=[404, 409, 412])
+def patch_job(request: HttpRequest, response: HttpResponse, name: Name, body: JobPatch, if_match: IfMatch) -> Json:
+    """Change single fields of a job.
+
+    What is left out stays as it is; null clears a field where that may be. `{"enabled": false}` turns the job off.
+    """
+    control.get_job(name)
+    return _update(request, response, name, if_match, _given(name, body))
+
+
+@operation("DELETE", "/schedule/{name}", right=Right.DELETE, answers={204: None}, refuses=[404, 409, 412])
+def delete_job(request: HttpRequest, name: Name, if_match: IfMatch) -> Status[None]:
+    """Remove a job, its runs and its state.
+
+    A job that code defines would come back at the next start, and is refused: disable it.
+    """
+    control.remove_job(name, actor=actor_of(request), if_version=versions_in(if_match))
+    return Status(204, None)
+
+
+@operation("PUT", "/schedule/{name}/schedule", right=Right.CHANGE, answers={200: WRITTEN}, refuses=[404, 409, 412])
+def put_schedule(
+    request: HttpRequest, response: HttpResponse, name: Name, body: Body[ScheduleForm], if_match: IfMatch
+) -> Json:
+    """Change when a job runs, and turn it on; an interval of 0 turns it off.
+
+    Of an interval nothing but its length changes. A broken job is reset. Turning a job on asks its gate; turning it off
+    asks nothing.
+    """
+    data = body.model_dump(exclude_unset=True)
+    named = [form for form in FORMS if form in data]
+    if len(named) != 1:
+        raise wrong(named[1] if named else "body", f"Give exactly one of {', '.join(FORMS)}.")
+    job = control.get_job(name)
+    changes = _OF_FORM[named[0]](job, data)
+    if changes != OFF:
+        changes = _checked(name, changes) | {"enabled": True}
+    return _update(request, response, name, if_match, changes)
+
+
+OFF = {"enabled": False}
+
+
+def _update(request: HttpRequest, response: HttpResponse, name: str, if_match: str, changes: Json) -> Json:
+    control.update_job(name, actor=actor_of(request), if_version=versions_in(if_match), **changes)
+    return told_written(request, response, name)
+
+
+def _given(name: str, body: Any) -> Json:
+    """Return the fields that were sent; raises a problem that names each wrong one."""
+    return _checked(name, body.model_dump(exclude_unset=True))
+
+
+def _checked(name: str, given: Json) -> Json:
+    if errors := control.wrong_fields(name, given):
+        raise ApiProblem("wrong_value", " ".join(errors.values()), list(errors.items()))
+    return given
+
+
+def _of_interval(job: Job, data: Json) -> Json:
+    """Return the changes that an interval means: of a schedule that has one, the length alone."""
+    _refuse_more(data, "interval_seconds", "interval_minutes")
+    seconds = data["interval_seconds"] if "interval_seconds" in data else data["interval_minutes"] * 60
+    if not seconds:
+        return OFF
+    present = job.schedule.to_dict() if job.schedule.is_interval else {"type": "every"}
+    return {"schedule": present | {"seconds": seconds}}
+
+
+def _of_text(job: Job, data: Json) -> Json:
+    _refuse_more(data, "text")
+    return {"schedule": data["text"]}
+
+
+def _of_cron(job: Job, data: Json) -> Json:
+    _refuse_more(data, "cron", "timezone")
+    zone = {"timezone": data["timezone"]} if data.get("timezone") else {}
+    return {"schedule": {"type": "cron", "expression": data["cron"], **zone}}
+
+
+def _of_json(job: Job, data: Json) -> Json:
+    return {"schedule": data}
+
+
+def _refuse_more(data: Json, *known: str) -> None:
+    for name in data.keys() - {*known}:
+        raise wrong(name, f"{name} has no meaning with {known[0]}.")
+
+
+_OF_FORM = {
+    "interval_seconds": _of_interval,
+    "interval_minutes": _of_interval,
+    "text": _of_text,
+    "cron": _of_cron,
+    "type": _of_json,
+}

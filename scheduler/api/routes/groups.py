@@ -1,0 +1,53 @@
+"""Groups, and everything: pause and resume."""
+
+from typing import Annotated
+
+from django.http import HttpRequest
+from ninja import Body, Path
+
+from scheduler.api.among import refuse_unless_all
+from scheduler.api.rights import Right, actor_of
+from scheduler.api.router import operation
+from scheduler.api.schemas.base import Json
+from scheduler.api.schemas.group import GroupOut, group_out
+from scheduler.api.schemas.run import PauseGiven
+from scheduler.engine import control
+from scheduler.engine.views.pauses import paused_groups
+from scheduler.models import EVERYTHING
+
+GroupName = Annotated[str, Path(description="The name of the group.")]
+Pause = Annotated[PauseGiven, Body(PauseGiven())]
+
+
+@operation("POST", "/groups/{path:group}/pause", right=Right.PAUSE, answers={200: GroupOut}, refuses=[404])
+def pause_group(request: HttpRequest, group: GroupName, body: Pause) -> Json:
+    """Stop every job of a group from starting, also those that join it later."""
+    control.pause_group(group, until=body.until, reason=body.reason, actor=actor_of(request))
+    return _told(group)
+
+
+@operation("POST", "/groups/{path:group}/resume", right=Right.PAUSE, answers={200: GroupOut}, refuses=[404])
+def resume_group(request: HttpRequest, group: GroupName) -> Json:
+    """End the pause of a group."""
+    control.resume_group(group, actor=actor_of(request))
+    return _told(group)
+
+
+@operation("POST", "/pause", right=Right.PAUSE, answers={200: GroupOut})
+def pause_everything(request: HttpRequest, body: Pause) -> Json:
+    """Stop every job from starting."""
+    refuse_unless_all(request, Right.PAUSE)
+    control.pause_all(until=body.until, reason=body.reason, actor=actor_of(request))
+    return _told(EVERYTHING)
+
+
+@operation("POST", "/resume", right=Right.PAUSE, answers={200: GroupOut})
+def resume_everything(request: HttpRequest) -> Json:
+    """End the pause of everything; those of single jobs and groups stay."""
+    refuse_unless_all(request, Right.PAUSE)
+    control.resume_all(actor=actor_of(request))
+    return _told(EVERYTHING)
+
+
+def _told(name: str) -> Json:
+    return group_out(name, paused_groups().get(name))

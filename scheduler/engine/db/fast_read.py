@@ -1,0 +1,113 @@
+"""Read what is asked often or in bulk, without the work that Django repeats for every query and every value."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from django.core.exceptions import EmptyResultSet
+from django.db import connections, models
+from django.db.models.base import ModelState
+
+from scheduler.models.distrust import read_with_distrust
+from scheduler.models.fields import InstantField, Number, Text
+
+M = TypeVar("M", bound=models.Model)
+
+SOME_INSTANT = datetime(1971, 1, 1, tzinfo=UTC)
+"""Stands in a query that is compiled for the instant that will be asked about."""
+
+
+class CompiledQuery:
+    """A query that differs in one instant only from one time to the next, compiled once."""
+
+    def __init__(self, rows: models.QuerySet[Any, tuple[Any, ...]]) -> None:
+        compiler = rows.query.get_compiler(using=rows.db)
+        self._using = rows.db
+        self._statement, self._parameters = compiler.as_sql()
+        self._converters = compiler.get_converters([one for one, *_ in compiler.select])
+        self._places = {place for place, value in enumerate(self._parameters) if value == self._prepared(SOME_INSTANT)}
+
+    def rows(self, at: datetime) -> Iterator[Sequence[Any]]:
+        """Ask about `at`; yields each row as `values_list` does."""
+        value, connection = self._prepared(at), connections[self._using]
+        parameters = [value if place in self._places else other for place, other in enumerate(self._parameters)]
+        for row in _fetched(self._using, self._statement, parameters):
+            values = list(row)
+            for place, (converters, expression) in self._converters.items():
+                for convert in converters:
+                    values[place] = convert(values[place], expression, connection)
+            yield values
+
+    def _prepared(self, at: datetime) -> Any:
+        return InstantField().get_db_prep_value(at, connections[self._using])
+
+
+def read_rows(rows: models.QuerySet[M]) -> list[M]:
+    """Return what `list(rows)` does, for a plain queryset of whole rows, in less than half the time."""
+    names = [field.attname for field in rows.model._meta.concrete_fields]
+    return [rows.model.from_db(rows.db, names, values) for values in read_values(rows)]
+
+
+def read_values(rows: models.QuerySet[Any, Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a plain queryset as `values_list` does, in its order of columns, in a fraction of the time."""
+    compiler = rows.query.get_compiler(using=rows.db)
+    try:
+        statement, parameters = compiler.as_sql()
+    except EmptyResultSet:
+        return
+    columns = list(zip(*_fetched(rows.db, statement, parameters), strict=True))
+    if not columns:
+        return
+    for position, (convert, expression) in compiler.get_converters([one for one, *_ in compiler.select]).items():
+        types = set(map(type, columns[position]))
+        if isinstance(expression.output_field, Text) and bytes not in types:
+            continue  # they are texts: there is nothing to convert
+        if isinstance(expression.output_field, Number) and types == {int}:
+            continue
+        columns[position] = _converted(columns[position], convert, expression, connections[rows.db])
+    yield from zip(*columns, strict=True)
+
+
+def part_of(model: type[M], using: str, names: Iterable[str], values: Iterable[Any]) -> M:
+    """Return a row of which some columns are known, as `only` does: the others are loaded when they are asked for.
+
+    Django looks at each field of the model for each row, which is most of the work where there are many. No signal
+    of the model is sent.
+    """
+    row = model.__new__(model)
+    row._state = ModelState()
+    row._state.db, row._state.adding = using, False
+    row.__dict__.update(zip(names, values, strict=True))
+    return row
+
+
+def _fetched(using: str, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def fetch() -> list[tuple[Any, ...]]:
+        with connections[using].cursor() as cursor:
+            cursor.execute(statement, parameters)
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows
+
+    return read_with_distrust(using, fetch)
+
+
+def _converted(values: Sequence[Any], converters: list[Any], expression: Any, connection: Any) -> Sequence[Any]:
+    """Convert each distinct value once; a value that can be changed in place (JSON) is never shared between rows."""
+
+    def convert(value: Any) -> Any:
+        for step in converters:
+            value = step(value, expression, connection)
+        return value
+
+    if isinstance(expression.output_field, InstantField) and connection.features.supports_timezones:
+        return [convert(value) for value in values]  # on a wall clock, both hours of autumn are equal: not the same
+    known: dict[Any, Any] = {}
+    converted = []
+    for value in values:
+        result = known.get(value, known)
+        if result is known:
+            result = convert(value)
+            if not isinstance(result, dict | list):
+                known[value] = result
+        converted.append(result)
+    return converted

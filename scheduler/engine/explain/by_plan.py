@@ -1,0 +1,358 @@
+"""What the plan of a job says about a slot that has no row: not one at all, to come, late, or past without a trace."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from scheduler.engine.explain.by_events import replanned, schedule_note
+from scheduler.engine.explain.evidence import Evidence
+from scheduler.engine.explain.explanation import Finding, Verdict
+from scheduler.engine.plan import jitter_of, slots_begin
+from scheduler.engine.replan import waiting_attempts
+from scheduler.engine.views.datetimes import lasted, said, shifted, zone_of_schedule
+from scheduler.engine.views.history import actor_words, in_words
+from scheduler.models import EventKind, Status
+from scheduler.models.run import AT_GATE
+from scheduler.policy.misfire import RESOLUTION, Misfire, count_slots
+from scheduler.policy.overlap import queues
+from scheduler.registry import registry
+from scheduler.schedules import Slots
+
+
+def not_a_slot(evidence: Evidence) -> Finding | None:
+    """The schedule has no slot there."""
+    if evidence.slot is not None:
+        return None
+    before, after = evidence.nearest_before, evidence.nearest_after
+    text = _("{at} is not a slot of this job ({schedule}). The nearest are {before} before and {after} after.")
+    words = {
+        "at": said(evidence.at),
+        "schedule": evidence.schedule.describe(_),
+        "before": said(before) if before else _("none"),
+        "after": said(after) if after else _("none"),
+    }
+    return Finding(Verdict.NOT_A_SLOT, " ".join(filter(None, (text.format(**words), schedule_note(evidence)))))
+
+
+def nearest_is_meant(asked: Evidence, nearest: datetime | None) -> str:
+    """Say, by the clock of the job, that the instant is no slot and which slot the answer is about."""
+    text = _("{at} is not a slot of this job ({schedule}); this is about the nearest one, {nearest}.")
+    zone = zone_of_schedule(asked.schedule)
+    schedule = asked.schedule.describe(_).rstrip(".")
+    meant = text.format(at=said(asked.at, zone), schedule=schedule, nearest=said(nearest, zone))
+    return " ".join(filter(None, (meant, schedule_note(asked))))
+
+
+def before_creation(evidence: Evidence) -> Finding | None:
+    """The job did not exist yet."""
+    job, slot = evidence.job, _slot(evidence)
+    if not job.created_at or slot >= job.created_at or slot == job.next_run_at:
+        return None
+    text, creation = _("The job did not exist yet: it was created at {created}."), evidence.past.creation()
+    if creation is not None:
+        text = _("The job did not exist yet: it was created by {actor} at {created}.")
+    words = {"created": said(job.created_at), "actor": actor_words(creation.actor) if creation else ""}
+    return Finding(Verdict.BEFORE_CREATION, text.format(**words))
+
+
+def decided_before(evidence: Evidence) -> Finding | None:
+    """Later slots have been claimed, so this one will not run any more, though no row tells what became of it.
+
+    Nothing stopped the job at the time.
+    """
+    job, slot = evidence.job, _slot(evidence)
+    if not job.last_slot or slot > job.last_slot:
+        return None
+    if evidence.is_pruned:
+        text = _("Its row is gone: the run log is kept for a limited time, and no row of its kind is that old.")
+        if cleared := evidence.past.first_after(slot, frozenset({EventKind.CLEARED})):
+            text = _("Its row may have been removed: {event}.").format(event=str(in_words(cleared)))
+        return Finding(Verdict.PRUNED, text)
+    if told := replanned(evidence):
+        return Finding(Verdict.NOT_PLANNED, told)
+    since = evidence.past.pruned_until()
+    if since and slot <= since:
+        text = _("The run log has no row for it, and the history before {date} has been pruned.")
+        return Finding(Verdict.PRUNED, text.format(date=said(since)))
+    text = _("The run log has no row for it, later slots have been claimed, and the history tells of no cause.")
+    return Finding(Verdict.NOT_PLANNED, text)
+
+
+def outside_plan(evidence: Evidence) -> Finding | None:
+    """The job is planned past the slot, or has no plan."""
+    job, slot = evidence.job, _slot(evidence)
+    limit = _limit_words(evidence)
+    if limit:
+        return Finding(Verdict.NOT_PLANNED, limit)
+    if job.stale:
+        return None if _still_counts(evidence) else _replanned(evidence)
+    if job.paused_at or (job.next_run_at is not None and job.next_run_at <= slot):
+        return None  # the pause ends before the slot
+    if job.next_run_at is None:
+        text = _("The job has no further slot; its last one was {last}.") if job.last_slot else _("It has no slot yet.")
+        return Finding(Verdict.NOT_PLANNED, text.format(last=said(job.last_slot)))
+    text = _("The job is planned past it: its next slot is {next}.").format(next=said(job.next_run_at))
+    return Finding(Verdict.NOT_PLANNED, " ".join(filter(None, (text, replanned(evidence)))))
+
+
+def _still_counts(evidence: Evidence) -> bool:
+    """Whether a job that is still to be planned will have the slot: to come, alone, or behind the end of a pause."""
+    job, slot = evidence.job, _slot(evidence)
+    follows_pause = job.replan_from is not None and slot >= job.replan_from
+    return slot > evidence.now or evidence.schedule.slots is Slots.ONE or follows_pause
+
+
+def _limit_words(evidence: Evidence) -> str:
+    """The limits of the job that leave the slot out, in words."""
+    slot, policy = _slot(evidence), evidence.policy
+    if policy.starts_at and slot < policy.starts_at:
+        return _("The job starts at {at} (starts_at).").format(at=said(policy.starts_at))
+    if policy.ends_at and slot > policy.ends_at:
+        return _("The job ends at {at} (ends_at).").format(at=said(policy.ends_at))
+    if policy.max_runs is None or not _comes_after_the_last_run(evidence, policy.max_runs):
+        return ""
+    text = ngettext(
+        "The job will have had its {most} run by then (max_runs); {ended} has ended.",
+        "The job will have had its {most} runs by then (max_runs); {ended} have ended.",
+        policy.max_runs,
+    )
+    return text.format(most=policy.max_runs, ended=evidence.job.ended_runs)
+
+
+def _comes_after_the_last_run(evidence: Evidence, most: int) -> bool:
+    """Whether the slots before it will have used up `max_runs`. One that is planned has its run."""
+    job, slot = evidence.job, _slot(evidence)
+    left = max(0, most - job.ended_runs - job.active_runs - waiting_attempts(job))
+    planned = job.next_run_at
+    if planned is None or (evidence.resumes_at and planned < evidence.resumes_at):
+        begin = slots_begin(job, max(evidence.now, shifted(evidence.resumes_at or evidence.now, -RESOLUTION)))
+        return not left or evidence.schedule.count_between(begin, slot, left + 1) > left
+    behind_it = max(0, left - 1)
+    return evidence.schedule.count_between(_counted_with(evidence, planned), slot, behind_it + 1) > behind_it
+
+
+def _counted_with(evidence: Evidence, planned: datetime) -> datetime:
+    """Return the newest slot that is counted on the run of the one that is planned, which may start later."""
+    start = max(planned, evidence.job.wake_at or planned, evidence.now)
+    newest = evidence.schedule.previous_before(shifted(start, RESOLUTION)) if evidence.has_grid else None
+    return max(planned, newest or planned)
+
+
+def _replanned(evidence: Evidence) -> Finding:
+    if not evidence.with_task:
+        return _no_instance(
+            evidence, _("The first that starts plans the job from then on, and slots before are not made up for.")
+        )
+    text = _(
+        "The job was created, changed or resumed a moment ago; the next tick plans it from then on, and slots before"
+        " are not made up for."
+    )
+    return Finding(Verdict.NOT_PLANNED, text)
+
+
+def to_come(evidence: Evidence) -> Finding | None:
+    """The slot lies in the future."""
+    job, slot, now = evidence.job, _slot(evidence), evidence.now
+    if slot <= now:
+        return None
+    if _is_put_off(evidence):
+        return put_off(evidence)
+    start = slot + jitter_of(job, slot)
+    sentence = _("It will run in {wait}, at {start}.").format(wait=lasted(start - now), start=said(start))
+    details = {"start_at": start.isoformat(), "alive_instances": len(evidence.alive)}
+    return Finding(Verdict.WILL_RUN, " ".join([sentence, *_conditions(evidence, start - slot)]), details=details)
+
+
+def _unable(evidence: Evidence) -> Iterator[str]:
+    """What may keep the next start from running: the module failed here, instances that cannot run it, its gate."""
+    yield from _not_imported(evidence)
+    for one in evidence.alive:
+        if why := one.unable.get(str(evidence.job.pk)):
+            yield _("The instance {instance} cannot run it now, and tries again: {why}.").format(instance=one, why=why)
+    yield from _gate_words(evidence)
+
+
+def _not_imported(evidence: Evidence) -> Iterator[str]:
+    """The module of the task cannot be imported in this process: a server that starts now would not run it."""
+    job = evidence.job
+    if job.task not in registry and registry.failed_module(job.source):
+        yield f"{registry.why_missing(job.task, job.source).rstrip('.')}."
+
+
+def _gate_words(evidence: Evidence) -> Iterator[str]:
+    """What the gate said last; it is not asked now, since it may take its time."""
+    run = evidence.at_gate
+    if run is None:
+        return
+    text = _("Its gate was closed at its last slot, {at}: {reason}. It is asked again at the next start.")
+    if run.status == Status.PENDING:
+        text = _("The slot {at} waits for its gate: {reason}. It is asked again at {due}.")
+    reason = run.reason.removeprefix(AT_GATE).rstrip(".")
+    yield text.format(at=said(run.scheduled_for), reason=reason, due=said(run.due_at))
+
+
+def _conditions(evidence: Evidence, jitter: timedelta) -> Iterator[str]:
+    """What stands between now and a future slot."""
+    yield from _unable(evidence)
+    job = evidence.job
+    if jitter:
+        yield _("That is {jitter} after its slot, by the jitter of the job.").format(jitter=lasted(jitter))
+    if job.paused_at:
+        yield _("The job is paused until {until}.").format(until=said(job.paused_until))
+    if job.broken_at:
+        yield _("The job is broken; this run is the probe of its breaker.")
+    if evidence.living:
+        text = _("Run {run} is going on; should it still be by then, the overlap policy ({policy}) decides.")
+        yield text.format(run=evidence.living[0].pk, policy=evidence.policy.overlap.value)
+    if not evidence.with_task:
+        yield _("Mind that no live instance has its task now.")
+    elif not evidence.alive:
+        yield f"{_not_taken(evidence)}."
+
+
+def going_on(evidence: Evidence) -> Finding | None:
+    """A run of the job is going on now."""
+    if not evidence.living:
+        return None
+    run = evidence.living[0]
+    text = _("Run {run}, started at {started}, is still going.").format(run=run.pk, started=said(run.started_at))
+    return Finding(Verdict.RUNNING, text, details={"running": run.pk})
+
+
+def nothing_to_come(evidence: Evidence) -> Finding:
+    """Nothing stops the job, and it has no next slot."""
+    if evidence.job.stale:
+        return _replanned(evidence)
+    return Finding(Verdict.NOT_PLANNED, _("Nothing stops the job, and its schedule has no slot to come now."))
+
+
+def busy(evidence: Evidence) -> Finding | None:
+    """The run before is still going, and its end decides."""
+    if evidence.job.wake_at is not None or not evidence.living:
+        return None
+    run = evidence.living[0]
+    text = _("Run {run}, started at {started}, is still going; {after} (overlap policy {policy}).")
+    words = {"run": run.pk, "started": said(run.started_at), **_after_words(evidence)}
+    return Finding(Verdict.UNDECIDED, text.format(**words), details={"running": run.pk})
+
+
+def _kept_by_an_attempt(evidence: Evidence) -> Finding:
+    """An attempt that put itself off, or waits for its gate, holds the place of the job."""
+    until = evidence.job.postponed_until
+    text = _("An attempt that waits until {until} holds the place of the job; {after} (overlap policy {policy}).")
+    sentence = " ".join([text.format(until=said(until), **_after_words(evidence)), *_gate_words(evidence)])
+    return Finding(Verdict.UNDECIDED, sentence, details={"postponed_until": until.isoformat()})
+
+
+def _after_words(evidence: Evidence) -> dict[str, str]:
+    """What becomes of the slots that pass while the job is busy."""
+    overlap = evidence.policy.overlap
+    if queues(overlap) and evidence.policy.misfire is Misfire.RUN_ALL:
+        after = _("afterwards the slots that passed run, the oldest first, at most {most} of them").format(
+            most=evidence.policy.max_catch_up
+        )
+    elif queues(overlap):
+        after = _("afterwards the newest slot that passed runs")
+    else:
+        after = _("at its end the slots that passed by then are recorded as skipped")
+    return {"after": after, "policy": overlap.value}
+
+
+def put_off(evidence: Evidence) -> Finding | None:
+    """The start is put off by jitter, by the backoff after a failure, or because the task asked for it."""
+    if not _is_put_off(evidence):
+        return None
+    job, slot = evidence.job, _slot(evidence)
+    start = job.wake_at
+    if job.postponed_until is not None and start == job.postponed_until:
+        return _kept_by_an_attempt(evidence)
+    details = {"start_at": start.isoformat(), "consecutive_failures": job.consecutive_failures}
+    if start == job.next_run_at + jitter_of(job, job.next_run_at):
+        why = _("the job has jitter")
+    elif job.consecutive_failures:
+        number = job.consecutive_failures
+        why = ngettext("the backoff after %d failure", "the backoff after %d failures in a row", number) % number
+    else:
+        why = _("it was put off")
+    newest = evidence.schedule.previous_before(shifted(start, RESOLUTION)) if evidence.has_grid else slot
+    if newest == slot:
+        text = _("It starts at {start}, {wait} from now: {why}.")
+        verdict = Verdict.PENDING if slot <= evidence.now else Verdict.WILL_RUN
+    elif evidence.policy.misfire is Misfire.RUN_ALL:
+        verdict, text = _one_by_one(evidence, newest)
+    else:
+        text = _("It will not run by itself: the job waits until {start} ({why}), and then one run counts them all.")
+        verdict = Verdict.COALESCED
+    most = evidence.policy.max_catch_up
+    sentence = text.format(start=said(start), wait=lasted(start - evidence.now), why=why, most=most)
+    return Finding(verdict, sentence, details=details)
+
+
+def _one_by_one(evidence: Evidence, newest: datetime | None) -> tuple[Verdict, str]:
+    """What the misfire policy that runs every slot makes of those that wait for a start."""
+    slot = _slot(evidence)
+    if newest and count_slots(evidence.schedule, slot, newest) > evidence.policy.max_catch_up:
+        return Verdict.MISSED, _(
+            "It will not run: the job waits until {start} ({why}), and then max_catch_up lets only {most} of them run."
+        )
+    verdict = Verdict.PENDING if slot <= evidence.now else Verdict.WILL_RUN
+    return verdict, _("The job waits until {start} ({why}), and then its slots run one by one, the oldest first.")
+
+
+def _is_put_off(evidence: Evidence) -> bool:
+    job, slot = evidence.job, _slot(evidence)
+    start, planned = job.wake_at, job.next_run_at
+    if start is None or planned is None or start <= evidence.now:
+        return False
+    return bool(planned < start and planned <= slot <= start)
+
+
+def no_instance(evidence: Evidence) -> Finding | None:
+    """The slot has passed, and no live instance could have decided on it."""
+    if evidence.alive:
+        return None
+    return _no_instance(
+        evidence, _("When one does, the misfire policy ({policy}) decides on the slots that have passed.")
+    )
+
+
+def waiting(evidence: Evidence) -> Finding:
+    """Nothing stands in the way."""
+    start, slot, count = evidence.job.wake_at, _slot(evidence), len(evidence.alive)
+    text = ngettext(
+        "It is due since {since}, and {count} live instance has its task: it starts as soon as a worker"
+        " (and its group, if it has one) is free.",
+        "It is due since {since}, and {count} live instances have its task: it starts as soon as a worker"
+        " (and its group, if it has one) is free.",
+        count,
+    )
+    since = said(slot if start is None else max(start, slot))
+    sentence = " ".join([text.format(since=since, count=count), *_unable(evidence)])
+    return Finding(Verdict.UNDECIDED, sentence, details={"alive_instances": count})
+
+
+def _not_taken(evidence: Evidence) -> str:
+    """Say that of the processes with the task none takes the group of the job."""
+    if group := evidence.job.in_group:
+        return _("No live process takes the group {group} now").format(group=group)
+    return _("No live process takes jobs without a group now")
+
+
+def _no_instance(evidence: Evidence, then: str) -> Finding:
+    if evidence.with_task:
+        first = f"{_not_taken(evidence)}."
+    elif evidence.instances:
+        beat: datetime = evidence.instances[0].heartbeat_at
+        text = _("No live instance has the task {task}; the last heartbeat of any is {age} old.")
+        first = text.format(task=evidence.job.task, age=lasted(evidence.now - beat))
+    else:
+        first = _("No instance of the scheduler is running.")
+    sentence = " ".join([first, then.format(policy=evidence.policy.misfire.value), *_not_imported(evidence)])
+    return Finding(Verdict.NO_INSTANCE, sentence, details={"alive_instances": 0})
+
+
+def _slot(evidence: Evidence) -> datetime:
+    assert evidence.slot is not None, "an instant that is no slot was answered before"
+    return evidence.slot

@@ -1,0 +1,1 @@
+"""Sync: jobs follow the code, and what people and other services changed is kept."""

@@ -1,0 +1,83 @@
+"""Days: how the runs of a job went, day by day, from the rows of the ledger and the totals of those that are gone."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from math import ceil
+
+from django.db.models import QuerySet
+
+from scheduler.engine.base import Engine
+from scheduler.engine.db.fast_read import read_values
+from scheduler.engine.views.datetimes import local, project_zone
+from scheduler.models import RAN, DayTotal, Job, RunLog, Status
+from scheduler.models.tally import WITH_ERRORS
+from scheduler.schedules.wallclock import instant_of
+
+MOST_ROWS = 20_000
+"""Rows that one picture reads, the newest: with the default retention, all there are."""
+COLUMNS = ("scheduled_for", "status", "errors", "started_at", "finished_at")
+MEASURED = (Status.SUCCEEDED, Status.FAILED, Status.TIMED_OUT)
+
+Length = tuple[timedelta, int]
+"""A duration, and how many runs took it; of a total the mean of its bucket."""
+
+
+@dataclass(slots=True)
+class Day:
+    """The runs of one day in the project's time zone. `failed` are those among `runs` that did not go well."""
+
+    runs: int = 0
+    failed: int = 0
+    lengths: list[Length] = field(default_factory=list)
+
+    def percentile(self, percent: int) -> timedelta | None:
+        """Return the smallest duration that at least `percent` of the runs do not exceed; None where none is known."""
+        ascending = sorted(self.lengths)
+        left = ceil(sum(count for _, count in ascending) * percent / 100)
+        for length, count in ascending:
+            left -= count
+            if left <= 0:
+                return length
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """The days that have runs. Those before `complete_since`, where it is not None, may lack some."""
+
+    by_date: dict[date, Day]
+    complete_since: date | None = None
+
+
+def midnight_of(day: date) -> datetime:
+    """Return when a day begins in the project's time zone, in UTC; where clocks skip midnight, the first instant."""
+    zone = project_zone()
+    return instant_of(zone, datetime.combine(day, time())).replace(tzinfo=UTC)
+
+
+def days_of(job: Job, first: date, among: QuerySet[RunLog]) -> Days:
+    """Return the days of a job from `first` on, of the runs `among`. Two queries, whatever the days and the runs."""
+    found: dict[date, Day] = defaultdict(Day)
+    rows = among.filter(job=job, status__in=RAN, scheduled_for__gte=midnight_of(first)).order_by("-scheduled_for")
+    newest = list(read_values(rows.values_list(*COLUMNS)[:MOST_ROWS]))
+    for slot, status, errors, started, finished in newest:
+        day = found[local(slot).date()]
+        day.runs += 1
+        day.failed += status != Status.SUCCEEDED or bool(errors)
+        if status in MEASURED and started and finished:
+            day.lengths.append((finished - started, 1))
+    _add_totals(found, job, first)
+    reach = local(newest[-1][0]).date() + timedelta(days=1) if len(newest) == MOST_ROWS else None
+    return Days(dict(found), reach)
+
+
+def _add_totals(found: dict[date, Day], job: Job, first: date) -> None:
+    totals = DayTotal.objects.using(Engine().using).filter(job_id=job.pk, day__gte=first)
+    rows = totals.filter(status__in=[*RAN, WITH_ERRORS]).values_list("day", "status", "took_within", "count", "took")
+    for on, status, within, count, took in rows.order_by("day", "status", "took_within"):
+        day = found[on]
+        day.runs += count
+        day.failed += count if status != Status.SUCCEEDED else 0
+        if within and count:
+            day.lengths.append((timedelta(microseconds=took // count), count))

@@ -1,0 +1,117 @@
+"""Lately: what went wrong in the newest stretch of the ledger, by conditions that lists, filters and numbers share.
+
+No index knows the outcome of a run, so that a bounded stretch of the newest rows is looked through, by their keys.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, F, FloatField, Func, Max, Q, QuerySet, TextField, Value
+from django.db.models.functions import Cast
+from django.db.models.lookups import GreaterThan
+
+from scheduler.engine.views.conditions import AT_REST
+from scheduler.engine.views.overdue import OVERDUE_AFTER
+from scheduler.models import FAILURES, Job, RunLog, Status, Trigger
+
+STRETCH = 100_000
+"""Rows looked at in one go: some ten milliseconds, whatever the filter and the database."""
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+FAILED = Q(status__in=FAILURES) | Q(errors__gt=0)
+MISSED = Q(status=Status.MISSED)
+TIMED = (Trigger.SCHEDULE, Trigger.ACTIVITY)
+
+
+class SecondsLate(Func):
+    """How long after its slot a run started. SQLite computes it by itself: what Django has for it calls Python."""
+
+    output_field = FloatField()
+
+    def __init__(self) -> None:
+        super().__init__(F("started_at"), F("scheduled_for"))
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Days between two texts."""
+        shape = "((julianday(%(expressions)s)) * 86400.0)"
+        return self.as_sql(compiler, connection, template=shape, arg_joiner=") - julianday(", **context)
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Seconds since 1970 of each: infinite instants cannot be subtracted."""
+        shape = "(EXTRACT(EPOCH FROM %(expressions)s))"
+        return self.as_sql(compiler, connection, template=shape, arg_joiner=") - EXTRACT(EPOCH FROM ", **context)
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Microseconds from the start back to the slot."""
+        shape = "(TIMESTAMPDIFF(MICROSECOND, %(expressions)s) / -1000000.0)"
+        return self.as_sql(compiler, connection, template=shape, **context)
+
+
+def late() -> Q:
+    """Return the condition on runs that started more than a minute after their slot: those that caught up, and first
+    attempts by plan or for a user, but for jobs with a jitter, which are to start later."""
+    jittered = Job.objects.order_by().annotate(rules=Cast("schedule", TextField())).filter(rules__contains='"jitter"')
+    by_plan = Q(trigger__in=TIMED, attempt=1) & ~Q(job_id__in=jittered.values("pk"))
+    return (by_plan | Q(trigger=Trigger.CATCH_UP)) & Q(GreaterThan(SecondsLate(), OVERDUE_AFTER.total_seconds()))
+
+
+def due_soon(now: datetime) -> Q:
+    """Return the condition on jobs that start within an hour, as far as is known."""
+    return AT_REST & Q(stale=False, next_run_at__isnull=False, wake_at__lte=now + HOUR)
+
+
+def newest(runs: QuerySet[RunLog], since: datetime) -> QuerySet[RunLog]:
+    """Return those of some runs in the newest stretch of the ledger whose slots lie after `since`."""
+    last = RunLog.objects.aggregate(last=Max("pk"))["last"] or 0
+    return runs.filter(pk__gt=last - STRETCH, scheduled_for__gte=since)
+
+
+def jobs_lately(condition: Q, now: datetime) -> Q:
+    """Return the condition on jobs with such a run in the last 24 hours, as far as the newest stretch tells."""
+    return Q(pk__in=newest(RunLog.objects.order_by(), now - DAY).filter(condition).values("job_id"))
+
+
+@dataclass(frozen=True, slots=True)
+class Lately:
+    """Jobs that are due, runs that live, and runs of the last 24 hours by what went wrong. Not `whole`: the stretch
+    ended before the day did."""
+
+    due: int = 0
+    running: int = 0
+    failed: int = 0
+    missed: int = 0
+    late: int = 0
+    whole: bool = True
+
+
+def count_lately(jobs: QuerySet[Job], runs: Any, last: int, now: datetime) -> Lately:
+    """Count some jobs and runs, `last` being the key of the newest run, in one query, or two where the ledger is longer
+    than the stretch. Indexes answer what is due and what lives, the primary key bounds the rest."""
+    since = now - DAY
+    found = runs.order_by().filter(pk__gt=last - STRETCH, scheduled_for__gte=since)
+    counted = {"a": FAILED, "b": MISSED, "c": late()}
+    lately = found.values(tag=Value("lately")).annotate(
+        **{name: Count("pk", filter=condition) for name, condition in counted.items()}
+    )
+    due = _one_count(jobs.order_by().filter(due_soon(now)), "due")
+    running = _one_count(runs.order_by().living(), "running")
+    columns = ("tag", "a", "b", "c")
+    rows: Any = lately.values_list(*columns).union(due.values_list(*columns), running.values_list(*columns), all=True)
+    counts = {tag: numbers for tag, *numbers in rows.order_by()}
+    failed, missed, started_late = counts.get("lately", (0, 0, 0))
+    edge = _slot_behind(last - STRETCH) if last > STRETCH else None
+    return Lately(
+        counts.get("due", (0,))[0], counts.get("running", (0,))[0], failed, missed, started_late,
+        edge is None or edge < since,
+    )  # fmt: skip
+
+
+def _one_count(rows: QuerySet[Any], tag: str) -> QuerySet[Any, Any]:
+    zero = Value(0)
+    found: QuerySet[Any, Any] = rows.values(tag=Value(tag)).annotate(a=Count("pk"), b=zero, c=zero)
+    return found
+
+
+def _slot_behind(key: int) -> datetime | None:
+    """Return the slot of the newest run up to a key."""
+    return RunLog.objects.filter(pk__lte=key).order_by("-pk").values_list("scheduled_for", flat=True).first()

@@ -1,0 +1,1 @@
+"""Process: a run in an interpreter of its own."""

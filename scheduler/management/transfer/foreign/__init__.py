@@ -1,0 +1,1 @@
+"""Foreign: schedules of other schedulers, one file each. None of them needs the other package to be installed."""

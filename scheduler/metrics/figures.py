@@ -1,0 +1,67 @@
+"""Figures: what the metrics are made of, read in a constant number of queries."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduler.activity.api import waiting_users
+from scheduler.conf import conf
+from scheduler.engine.views.standing import Standing, standings
+from scheduler.engine.views.tallies import counts, last_with_label
+from scheduler.metrics.sums import OTHER, Sums, summed
+from scheduler.problems import Survey, survey
+from scheduler.safetext import visible
+
+logger = logging.getLogger("scheduler")
+
+_told: set[int] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one scrape tells."""
+
+    now: datetime
+    standings: list[Standing]
+    labels: Mapping[int, str]
+    """Of the jobs that have one of their own, by their ids."""
+    sums: Sums
+    waiting: Mapping[str, int | None]
+    """Users who wait for a run, by the names of jobs; None where the store does not answer."""
+    found: Survey
+
+
+def figures() -> Figures:
+    """Read everything once. Five queries; one more where jobs follow what users do, and a few where something is wrong.
+
+    The counters come last: what they tell is never behind the states of the jobs.
+    """
+    now, standing = standings()
+    found = survey(now, {}, own=False)
+    last = last_with_label([one.job.pk for one in standing], conf.METRICS_MAX_JOBS)
+    labels = _labels(one for one in standing if one.job.pk <= last)
+    waiting = waiting_users([one.job for one in standing])
+    return Figures(now, standing, labels, summed(counts(last), labels, last), waiting, found)
+
+
+def _labels(standing: Iterable[Standing]) -> dict[int, str]:
+    """Return the labels by the ids of jobs: their names, cleaned, and no two alike."""
+    labels: dict[int, str] = {}
+    taken = {OTHER}
+    for one in standing:
+        pk, name = one.job.pk, str(one.job.name)
+        label = visible(name)
+        if label != name:
+            _tell(pk, label)
+        labels[pk] = label if label not in taken else f"{label} #{pk}"
+        taken.add(labels[pk])
+    return labels
+
+
+def _tell(pk: int, label: str) -> None:
+    """Say once in each process that a name is no label as it is."""
+    if pk not in _told:
+        _told.add(pk)
+        text = "The name of a job holds control characters; its label is %r"
+        logger.warning(text, label, extra={"action": "label_cleaned", "job": label})

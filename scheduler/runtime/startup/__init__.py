@@ -1,0 +1,1 @@
+"""Startup: start the scheduler in serving processes, and only there, and stop it with them."""

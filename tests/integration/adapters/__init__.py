@@ -1,0 +1,1 @@
+"""The adapters of scheduler/contrib, against the packages themselves."""

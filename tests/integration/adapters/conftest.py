@@ -1,0 +1,1 @@
+from tests.integration.rules.conftest import clock, commits, known, play, start  # noqa: F401

@@ -1,0 +1,106 @@
+"""Bulk actions: thousands of jobs in a bounded number of queries, each with its event and its line in the log."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from scheduler.models import EventKind, Job, JobEvent
+from scheduler.schedules import Every
+from tests.factories import T0, make_job
+from tests.integration.admin.pages import page, told
+
+pytestmark = pytest.mark.django_db
+
+MANY = 120
+
+
+@pytest.fixture
+def jobs(stop_clock):
+    stop_clock(T0)
+    first = make_job("job 0", Every(hours=1))
+    copies = [
+        Job(**{one.attname: getattr(first, one.attname) for one in Job._meta.concrete_fields}) for _ in range(MANY)
+    ]
+    for number, job in enumerate(copies):
+        job.pk, job.name = None, f"job {number + 1}"
+    Job.objects.bulk_create(copies)
+    return list(Job.objects.order_by("pk"))
+
+
+def do(client, action, jobs, **more):
+    data = {"action": action, "_selected_action": [job.pk for job in jobs], **more}
+    with CaptureQueriesContext(connection) as queries:
+        response = client.post(page("job_changelist"), data)
+    return len(queries), response
+
+
+PAUSE = {"confirmed": "yes", "until": "", "reason": "deploy"}
+
+
+def events(kind):
+    return JobEvent.objects.filter(kind=kind).values_list("name", flat=True)
+
+
+def test_a_pause_of_many_jobs_takes_as_many_queries_as_that_of_few(boss, jobs):
+    """I4: what is paused has no start. Each job has its event and its line in the log."""
+    few, _ = do(boss, "pause", jobs[:2], **PAUSE)
+    many, response = do(boss, "pause", jobs, **PAUSE)
+    assert many <= few + 5, (few, many)
+    assert told(response)[-1] == f"{len(jobs)} jobs: Paused. deploy"
+    paused = Job.objects.filter(paused_at=T0, pause_reason="deploy", paused_by="boss")
+    assert paused.count() == len(jobs)
+    assert paused.filter(wake_at=None, next_run_at=None).count() == len(jobs)
+    assert sorted(events(EventKind.PAUSED)) == sorted(job.name for job in jobs)
+    assert LogEntry.objects.count() == len(jobs) + 2
+
+
+def test_a_resume_of_many_jobs_plans_them_in_as_many_queries_as_few(boss, jobs):
+    do(boss, "pause", jobs, **PAUSE)
+    few, _ = do(boss, "resume", jobs[:2])
+    many, response = do(boss, "resume", jobs)
+    assert many <= few + 10, (few, many)
+    assert told(response)[-1] == f"{len(jobs) - 2} jobs: Resumed."
+    assert Job.objects.filter(paused_at=None).count() == len(jobs)
+    assert Job.objects.filter(wake_at=None, stale=False).count() == 0
+    assert sorted(events(EventKind.RESUMED)) == sorted(job.name for job in jobs)
+
+
+def test_a_resume_of_jobs_that_were_not_paused_changes_nothing_and_says_so(boss, jobs):
+    _, response = do(boss, "resume", jobs[:3])
+    assert told(response) == ["Nothing was changed."]
+    assert not LogEntry.objects.exists()
+    assert not events(EventKind.RESUMED)
+
+
+def test_a_closed_gate_is_told_once_and_stops_no_other_job(boss, jobs, monkeypatch):
+    do(boss, "pause", jobs[:4], **PAUSE)
+    Job.objects.filter(pk__in=[job.pk for job in jobs[:2]]).update(task="other")
+    asked = []
+    monkeypatch.setattr(
+        "scheduler.engine.control.pause.registry.find", lambda name: Closed(asked) if name == "other" else None
+    )
+    _, response = do(boss, "resume", jobs[:4])
+    assert asked == ["asked"]
+    assert told(response)[1:] == ["'other' may not run; its gate is closed: no", "“job 2”, “job 3”: Resumed."]
+    assert Job.objects.filter(paused_at__isnull=False).count() == 2
+
+
+class Closed:
+    name = "other"
+
+    def __init__(self, asked):
+        self.asked = asked
+
+    def closed_gate(self):
+        self.asked.append("asked")
+        return "no"
+
+
+def test_a_resume_of_broken_jobs_resets_them(boss, jobs):
+    Job.objects.filter(pk=jobs[0].pk).update(broken_at=T0, consecutive_failures=5)
+    _, response = do(boss, "resume", jobs[:2])
+    assert told(response) == ["“job 0”: Resumed."]
+    job = Job.objects.get(pk=jobs[0].pk)
+    assert (job.broken_at, job.consecutive_failures) == (None, 0)
+    assert list(events(EventKind.RESET)) == ["job 0"]

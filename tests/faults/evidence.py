@@ -166,6 +166,8 @@ class Evidence:
     outages: list[Outage] = field(default_factory=list)
     farewells: list[Farewell] = field(default_factory=list)
     healed: float = 0.0
+    warm: float = 0.0
+    """Seconds that processes needed to start: how fast the machine is."""
     clock_moved: bool = False
     """Whether the clock that counts was set: the host's where the database has none of its own."""
     steps: list[float] = field(default_factory=list)

@@ -22,8 +22,11 @@ FREEZE_SECONDS = 5.5
 """Longer than the time to live of the rig."""
 WITHOUT_SECONDS = 5.0
 """How long processes must do without threads, descriptors or room on the disk."""
+SEEN_SECONDS = 30.0
+"""How long they must do without at most, until one says so: on a slow machine it may just be starting."""
 HIT_SECONDS = 3.0
 """How long a fault waits for a process that it can hit."""
+ASK_SECONDS = 12.0
 AT_POINT_SECONDS = 8.0
 RESCUE_SECONDS = 12.0
 POISON_SECONDS = 20.0
@@ -173,10 +176,18 @@ def no_threads(rig: Round, rng: Random) -> int:
     printed = {runner.index: runner.printed() for runner in rig.runners}
     victims = rng.sample(rig.runners, 2)
     for runner in victims:
-        runner.steer("no-threads", str(mono() + WITHOUT_SECONDS))
+        runner.steer("no-threads", str(mono() + SEEN_SECONDS))
         runner.kill()
-    pause(WITHOUT_SECONDS + 1)
-    return sum(runner.has_said(NO_THREAD, printed[runner.index]) for runner in victims)
+    pause(WITHOUT_SECONDS)
+
+    def have_said() -> int:
+        return sum(runner.has_said(NO_THREAD, printed[runner.index]) for runner in victims)
+
+    wait_for(have_said, SEEN_SECONDS - WITHOUT_SECONDS)
+    for runner in victims:
+        runner.steer("no-threads", "0")
+    pause(1)
+    return have_said()
 
 
 def no_descriptors(rig: Round, rng: Random) -> int:
@@ -188,11 +199,14 @@ def no_descriptors(rig: Round, rng: Random) -> int:
 def _no_descriptors(rig: Round, victims: list[Runner]) -> int:
     printed = {runner.index: runner.printed() for runner in victims}
     with rig.outage(*victims):
-        wait_for(lambda: sum(runner.limit(*NO_DESCRIPTORS) for runner in victims) == len(victims), HIT_SECONDS)
+        wait_for(lambda: sum(runner.limit(*NO_DESCRIPTORS) for runner in victims) == len(victims), SEEN_SECONDS)
         pause(WITHOUT_SECONDS)
+        have_said = wait_for(
+            lambda: sum(runner.has_said(NO_DESCRIPTOR, printed[runner.index]) for runner in victims), SEEN_SECONDS
+        )
         for runner in rig.runners:
             runner.unlimit()
-    return sum(runner.has_said(NO_DESCRIPTOR, printed[runner.index]) for runner in victims)
+    return have_said
 
 
 def recycling(rig: Round, rng: Random) -> int:
@@ -209,16 +223,20 @@ def recycling(rig: Round, rng: Random) -> int:
         rig.guests.append(guest)
         guest.start()
         try:
-            _ask_all_the_time(f"http://127.0.0.1:{port}/health/live/", seconds=12)
+            _ask_all_the_time(f"http://127.0.0.1:{port}/health/live/", guest)
         finally:
             if problem := guest.terminate():
                 rig.problems.append(f"gunicorn: {problem}")
+    return _recycled(guest)
+
+
+def _recycled(guest: Runner) -> int:
     return guest.log.read_text(errors="replace").count("Autorestarting worker")
 
 
-def _ask_all_the_time(url: str, seconds: float) -> None:
-    until = mono() + seconds
-    while mono() < until:
+def _ask_all_the_time(url: str, guest: Runner) -> None:
+    began = mono()
+    while mono() - began < ASK_SECONDS or (not _recycled(guest) and mono() - began < ASK_SECONDS + SEEN_SECONDS):
         with suppress(OSError, HTTPException):  # it is not up yet, or leaves or dies in the middle of an answer
             urllib.request.urlopen(url, timeout=5).read()
         pause(0.08)

@@ -22,6 +22,20 @@ def pause(seconds: float) -> None:
     time.sleep(max(0.0, seconds))  # noqa: TID251
 
 
+def wait_while_it_grows(count: Callable[[], int], goal: int, standstill: float, every: float = 0.5) -> int:
+    """Return `count` once it has reached `goal`, or has stood still for so many seconds.
+
+    How long much work takes says how fast the machine is; that it goes on is what is promised.
+    """
+    found, grew = count(), mono()
+    while found < goal and mono() - grew < standstill:
+        pause(every)
+        now = count()
+        if now != found:
+            found, grew = now, mono()
+    return found
+
+
 def wait_for(condition: Callable[[], T], seconds: float, every: float = 0.1) -> T:
     """Return the first true value of `condition`, or its last one after `seconds`."""
     end = mono() + seconds

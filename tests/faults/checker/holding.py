@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tests.faults.evidence import Evidence, Row, Sample
+from tests.faults.jobs import Spec
 
 from .base import BUSY, Violation, could_not_leave, endings, starts
 
@@ -38,7 +39,9 @@ def _really_goes_on(evidence: Evidence, sample: Sample, row: Row) -> Iterator[Vi
     began = [line.mono for line in starts(evidence) if (line.job, line.token) == (row.job, row.token)]
     ending = endings(evidence).get((row.job, row.token))
     if not began and row.started_at and evidence.early < UNHELD:  # else the clock of the rows was set
-        if sample.wall - row.started_at.timestamp() > UNHELD and row.job in evidence.specs:
+        own_process = evidence.specs.get(row.job, Spec(name="")).options.get("executor") == "process"
+        allowed = UNHELD + (evidence.warm if own_process else 0)
+        if sample.wall - row.started_at.timestamp() > allowed and row.job in evidence.specs:
             yield Violation("I7", f"{_name(row)} is claimed since {row.started_at} and never started")
     elif ending is not None and sample.mono - ending.mono > UNHELD:
         yield Violation("I7", f"{_name(row)} is {row.status}, its body ended {sample.mono - ending.mono:.1f} s before")

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from scheduler.admin.jobs.history import Hidden, named_run
+from scheduler.admin.jobs.json_text import json_text
 from scheduler.admin.jobs.pictures import pictures_of
 from scheduler.admin.jobs.policy_words import policy_words, words_for_users
 from scheduler.admin.jobs.preview import shown_preview
@@ -18,12 +19,13 @@ from scheduler.admin.runs.rows import Row, row_of
 from scheduler.admin.times import DASH, instant, relative, with_times, zone_of
 from scheduler.engine.explain.explain_slot import Explanation, explain_text
 from scheduler.engine.views.datetimes import zone_of_schedule
+from scheduler.engine.views.history import told_kwargs
 from scheduler.engine.views.job_view import JobView
 from scheduler.engine.views.preview import preview_of
 from scheduler.engine.views.result import session_of
 from scheduler.engine.views.waiting import Waiting
 from scheduler.exceptions import InvalidOption
-from scheduler.models import FAILURES, Job, RunLog
+from scheduler.models import FAILURES, Job, JobState, RunLog
 
 SAMPLE = 2_000
 NEXT, LATEST = 10, 10
@@ -35,6 +37,7 @@ def facts_of(view: JobView, now: datetime) -> dict[str, Any]:
     return {
         "facts": [*_users(view.waiting), *_facts(job, now)],
         "policies": words_for_users(view, rules) if rules.for_users else policy_words(job.policy),
+        "what_to_do": what_to_do(view),
         "upcoming": shown_preview(preview_of(view, now, NEXT), now),
         "overrides": [
             (one.field, _shown(one.code) if one.is_known else "?", _shown(one.now)) for one in view.overridden
@@ -48,13 +51,43 @@ def runs_of(
     """Return what the page tells of the runs of the job, `among` those that the person may see, in a constant number of
     queries."""
     runs = recent_runs([job.pk], SAMPLE, among=among)[job.pk]
+    zone, failed = zone_of(job, settings.TIME_ZONE), _last_error(runs)
     return {
-        "living": [row_of(run, zone_of(job, settings.TIME_ZONE)) for run in living_runs(job, among)],
-        "last_error": _last_error(runs),
+        "living": [row_of(run, zone) for run in living_runs(job, among)],
+        "last_error": failed,
+        "last_error_at": instant(failed.finished_at or failed.scheduled_for, zone=zone) if failed else "",
+        "last_error_holds": job.last_status in FAILURES,
         "latest": _latest(job, runs),
         "sampled": len(runs),
         **pictures_of(job, runs, now, among=among, site=site, period=period),
     }
+
+
+def what_to_do(view: JobView) -> str:
+    """Return what a person can do about a job that needs one, empty for a job that needs none."""
+    if view.state == JobState.PAUSED and view.held_by and view.held_by.group is not None:
+        return _("Its group is paused: resume it in the banner of the jobs list.")
+    of_state = {
+        JobState.BROKEN: _("Fix the cause, which the last error tells, then reset the job."),
+        JobState.INVALID: _("Change what cannot be read: its schedule or its options."),
+        JobState.ORPHANED: _("Bring back the code that defines its task, or delete the job."),
+        JobState.PAUSED: _("Resume the job when it may run again."),
+        JobState.DISABLED: _("Enable the job to let it run by its schedule."),
+    }
+    of_attention = {
+        "stuck": _("Read the log of the run that goes on, and cancel it if it hangs."),
+        "overdue": _("Ask below why it did not run."),
+        "failing": _("Read the last error."),
+        "not_fresh": _("Compare its latest runs with the time in which a success is expected."),
+        "deadline_missed": _("Compare its latest runs with its deadline."),
+        "slower": _("Compare the durations of its latest runs with the usual ones."),
+    }
+    return of_state.get(view.state) or of_attention.get(view.attention, "")
+
+
+def kwargs_told(job: Job) -> str:
+    """Return the keyword arguments of a job as its history tells them, without what looks secret."""
+    return json_text(told_kwargs(job.kwargs), indent=2) if job.kwargs else ""
 
 
 def _facts(job: Job, now: datetime) -> list[tuple[str, Any, Any]]:

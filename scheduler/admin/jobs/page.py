@@ -15,7 +15,7 @@ from django.utils.translation import ngettext
 from scheduler.admin import badges
 from scheduler.admin.allowed import hidden_runs, may_clear, may_read_runs, runs_for
 from scheduler.admin.jobs.enqueued import facts_of_tasks
-from scheduler.admin.jobs.facts import facts_of, runs_of, why_of
+from scheduler.admin.jobs.facts import facts_of, kwargs_told, runs_of, why_of
 from scheduler.admin.jobs.history import MOST, history_on_page, lines_of
 from scheduler.admin.names import address_of
 from scheduler.admin.page_context import actor_of, now_of, page_context
@@ -56,6 +56,7 @@ class JobPageMixin(_ModelAdmin):
             **_state(view, now),
             "description": job.description,
         }
+        context["kwargs"] = kwargs_told(job) if context["may_change"] else ""
         hidden = partial(hidden_runs, self.admin_site, request)
         context |= history_on_page(job, hidden=hidden, kwargs=context["may_change"])
         if context["may_read_runs"]:

@@ -5,7 +5,7 @@ from django.utils.html import escape
 
 from scheduler.admin.times import with_times
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.models import RunLog, Status
+from scheduler.models import Job, RunLog, Status
 from scheduler.schedules import Cron, Every
 from tests.factories import HOUR, T0, make_job
 from tests.integration.admin.pages import page, text_of
@@ -82,6 +82,55 @@ def test_the_last_error_stands_on_the_page_with_its_traceback(boss):
     words = text_of(boss.get(page("job_page", job.pk)))
     assert "Traceback ValueError: newest" in words
     assert "Traceback ValueError: old" not in words
+
+
+def test_the_page_is_in_the_order_of_need(boss):
+    at = {"overridden_fields": ["group"], "group": "b", "kwargs": {"day": 3}}
+    job = make_job(columns={"broken_at": SYSTEM_CLOCK.now(), "last_status": "failed", "source": "tasks", **at})
+    add_run(job, 5, Status.FAILED, error="ValueError: new")
+    body = boss.get(page("job_page", job.pk)).text
+    order = [
+        "then reset the job.", "ValueError: new", "Next slots", "Why did it not run at", "Duration of the last runs",
+        "Latest runs", 'id="sched-history"', "Policies", "Keyword arguments of the job", 'id="sched-overrides"',
+    ]  # fmt: skip
+    assert [words for words in order if words not in body] == []
+    assert sorted(order, key=body.index) == order
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"paused_at": T0}, "Resume the job when it may run again."),
+        ({"enabled": False}, "Enable the job to let it run by its schedule."),
+        ({"orphaned_at": T0}, "Bring back the code that defines its task, or delete the job."),
+        ({"problem": "what?"}, "Change what cannot be read: its schedule or its options."),
+        ({"wake_at": T0}, "Ask below why it did not run."),
+    ],
+)
+def test_the_page_tells_what_to_do_about_a_job_that_needs_somebody(boss, columns, says):
+    assert says in text_of(boss.get(page("job_page", make_job(columns=columns).pk)))
+
+
+def test_a_job_that_is_well_needs_nothing_done(boss):
+    job = make_job(columns={"wake_at": SYSTEM_CLOCK.now() + HOUR})
+    assert 'class="sched-todo"' not in boss.get(page("job_page", job.pk)).text
+
+
+def test_the_last_error_is_open_until_the_job_succeeds_again(boss):
+    job = make_job(columns={"last_status": "failed"})
+    add_run(job, 5, Status.FAILED, error="ValueError")
+    opened = '<details class="sched-error" open>'
+    assert opened in boss.get(page("job_page", job.pk)).text
+    add_run(job, 1)
+    Job.objects.update(last_status="succeeded", version=2)
+    assert opened not in boss.get(page("job_page", job.pk)).text
+
+
+def test_the_arguments_are_told_to_who_may_change_the_job_without_its_secrets(boss, viewer):
+    job = make_job(columns={"kwargs": {"day": "friday", "api_key": "geheim"}})
+    assert "friday" in boss.get(page("job_page", job.pk)).text
+    assert "geheim" not in boss.get(page("job_page", job.pk)).text
+    assert "friday" not in viewer.get(page("job_page", job.pk)).text
 
 
 def test_the_pictures_have_text_alternatives(boss):

@@ -116,9 +116,9 @@ def test_every_slot_runs_once_whatever_happens_to_workers_messages_and_broker_I1
 
 
 def test_what_a_broker_delivers_again_while_it_runs_starts_nothing_Y1(ledger_of: LedgerOf, redis: Any) -> None:
-    jobs = {f"long-{number}": soon() | {"seconds": 4.0, "handover_timeout": "1h"} for number in range(4)}
+    jobs = {f"long-{number}": soon() | {"seconds": 8.0, "handover_timeout": "1h"} for number in range(4)}
     ledger = ledger_of(jobs)
-    timeout = {"visibility_timeout": 1, "unacked_restore_limit": 10}
+    timeout = {**QUICKLY, "visibility_timeout": 1, "unacked_restore_limit": 10}
     connect(ledger, redis, broker_transport_options=timeout, task_acks_late=True, worker_prefetch_multiplier=1)
     with run_scheduler(ledger), worker(ledger) as one, worker(ledger) as two:
         wait_until(lambda: ended(ledger) == len(jobs), 60, "all ends")

@@ -43,8 +43,7 @@ def every_run_for(site: AdminSite, request: HttpRequest) -> QuerySet[RunLog] | N
         return None
     found = _visible(site, request, RunLog)
     if found is None:
-        seen, runs = narrowed_jobs(site, request), RunLog.objects.order_by()
-        return runs if seen is None else runs.filter(job_id__in=seen.values("pk"))
+        return runs_of_jobs(narrowed_jobs(site, request))
     return None if hides_rows(site.get_model_admin(RunLog)) else found.order_by()
 
 
@@ -63,6 +62,25 @@ def recent_runs_for(
         for run in runs.get(job.pk, ()):
             run.job = job
     return {pk: only_viewable(asked, request, some) for pk, some in runs.items()}
+
+
+def seen_of(site: AdminSite, request: HttpRequest, few: QuerySet[RunLog]) -> list[RunLog]:
+    """Return those of a few runs that the person may see, each with its job and without its long texts."""
+    if not may_read_runs(site, request):
+        return []
+    runs = list(few.defer("log", "error", "result", "kwargs", "totals", "return_value").prefetch_related("job"))
+    found = _visible(site, request, RunLog)
+    if runs and (found is None or not _is_whole_table(found)):
+        among = runs_of_jobs(narrowed_jobs(site, request)) if found is None else found.order_by()
+        seen = set(among.filter(pk__in=[run.pk for run in runs]).values_list("pk", flat=True))
+        runs = [run for run in runs if run.pk in seen]
+    return runs if found is None else only_viewable(site.get_model_admin(RunLog), request, runs)
+
+
+def runs_of_jobs(jobs: QuerySet[Job] | None) -> QuerySet[RunLog]:
+    """Return the runs of some jobs, in no order; of all of them for None."""
+    runs = RunLog.objects.order_by()
+    return runs if jobs is None else runs.filter(job_id__in=jobs.values("pk"))
 
 
 def may_read_runs(site: AdminSite, request: HttpRequest, run: RunLog | None = None) -> bool:

@@ -98,6 +98,11 @@ def badge_of(run: RunLog) -> SafeString:
     return run_badge(run.status, run.errors)
 
 
+def open_badge(run: RunLog) -> SafeString:
+    """Return how an open run stands: that it is stuck comes before its status."""
+    return badge(*ATTENTION["stuck"]) if run.is_living and run.stuck_at else badge_of(run)
+
+
 def run_word(status: str, errors: int = 0) -> str:
     """Return the status of a run in words, such as “succeeded with 3 errors”."""
     if status == Status.SUCCEEDED and errors:

@@ -19,4 +19,5 @@ def scheduler_numbers(context: Any) -> dict[str, Any]:
     name = getattr(request, "current_app", "")
     site = next((one for one in all_sites if one.name == name), admin.site)
     numbers = numbers_of(site, request)
-    return {"numbers": numbers, "overview": address_of(site.name, "job_overview") if numbers else ""}
+    pages = ("overview", "groups") if numbers else ()
+    return {"numbers": numbers} | {page: address_of(site.name, f"job_{page}") for page in pages}

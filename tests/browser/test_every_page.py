@@ -12,7 +12,7 @@ pytestmark = pytest.mark.timeout(400)
 
 NARROW = {"width": 320, "height": 900, "deviceScaleFactor": 1, "mobile": False}
 LISTS = ["", "scheduler/", "scheduler/job/", "scheduler/job/overview/", "scheduler/job/failures/",
-         "scheduler/job/enqueued/", "scheduler/job/add/", "scheduler/runlog/",
+         "scheduler/job/enqueued/", "scheduler/job/groups/", "scheduler/job/add/", "scheduler/runlog/",
          "scheduler/instance/", "scheduler/notice/", "scheduler/job/?q=nothing-like-it"]  # fmt: skip
 if find_spec("ninja"):
     LISTS += ["scheduler/apitoken/", "scheduler/apitoken/add/"]

@@ -8,6 +8,7 @@ from django.forms.widgets import Script
 from django.http import HttpResponse
 from django.urls import URLPattern, path
 
+from scheduler.admin.groups.page import GroupsMixin
 from scheduler.admin.jobs.actions import JobActionsMixin
 from scheduler.admin.jobs.change_list import JobListMixin
 from scheduler.admin.jobs.editor import JobEditorMixin
@@ -29,6 +30,7 @@ else:
 class JobAdminMixin(
     OverviewMixin,
     FailedMostMixin,
+    GroupsMixin,
     EverythingMixin,
     JobPageMixin,
     RunWithMixin,
@@ -50,6 +52,7 @@ class JobAdminMixin(
             "overview/": (self.overview_view, "overview"),
             "enqueued/": (self.enqueued_view, "enqueued"),
             "failures/": (self.failures_view, "failures"),
+            "groups/": (self.groups_view, "groups"),
             "pause-all/": (self.pause_all_view, "pause_all"),
             "resume-all/": (self.resume_all_view, "resume_all"),
             "preview/": (self.preview_view, "preview"),

@@ -1,5 +1,6 @@
 """Stop everything, or a group, and the way back."""
 
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,13 @@ from django.utils.translation import gettext as _
 
 from scheduler.admin.allowed import jobs_for, jobs_of_group, may_see_list, sees_every_job
 from scheduler.admin.jobs.actions import JobActionsMixin
+from scheduler.admin.jobs.confirm import came_from
 from scheduler.admin.jobs.pause_form import PauseForm, pause_words
 from scheduler.admin.names import address_of
 from scheduler.admin.page_context import READS, actor_of, led_back, now_of, page_context, paused_of
 from scheduler.admin.served_api import served_api
 from scheduler.arguments import is_name
+from scheduler.conf import conf
 from scheduler.engine import control
 from scheduler.models import EVERYTHING, ApiToken, Group, Instance, Job, Notice, RunLog, in_groups
 
@@ -38,13 +41,14 @@ class EverythingMixin(_ModelAdmin):
         form = PauseForm(request.POST if request.method == "POST" else None, now=now_of(request))
         if not form.is_valid():
             title = _("Pause the group {name}").format(name=name) if name else _("Pause everything")
-            context = page_context(self, request, title, form=form, group=name, next=self._list(), back=self._list())
+            origin = came_from(request) or self._list()
+            context = page_context(self, request, title, form=form, group=name, next=origin, back=origin)
             return TemplateResponse(request, "admin/scheduler/job/pause.html", context)
         until, reason = form.cleaned_data["ends_at"], form.cleaned_data["reason"]
         pause = control.pause_all if name == EVERYTHING else partial(control.pause_group, name)
         group = pause(until=until, reason=reason, actor=actor_of(request))
         self._tell(request, group, pause_words(form))
-        return HttpResponseRedirect(self._list())
+        return self._back_to_list(request)
 
     def resume_all_view(self, request: HttpRequest) -> HttpResponse:
         """End the pause of everything, or of a group."""
@@ -61,7 +65,7 @@ class EverythingMixin(_ModelAdmin):
         resume = control.resume_all if name == EVERYTHING else partial(control.resume_group, name)
         if group is not None and resume(actor=actor_of(request)):
             self._tell(request, group, _("Resumed."))
-        return HttpResponseRedirect(self._list())
+        return self._back_to_list(request)
 
     def may_pause_group(self, request: HttpRequest, name: str) -> bool:
         """Whether the user may see and pause each job that a pause of the group, or of everything, would stop."""
@@ -75,6 +79,20 @@ class EverythingMixin(_ModelAdmin):
         if type(self).has_pause_permission is JobActionsMixin.has_pause_permission:
             return True  # it says the same of every job: no need to read thousands
         return all(self.has_pause_permission(request, job) for job in jobs)
+
+    def pausable_groups(self, request: HttpRequest, names: Collection[str]) -> set[str]:
+        """Return those of some groups that `may_pause_group` allows, in a constant number of queries."""
+        if not self.has_pause_permission(request):
+            return set()
+        refused: set[str] = set()
+        if not sees_every_job(self.admin_site, request):
+            seen = jobs_for(self.admin_site, request).values("pk")
+            hidden = Job.objects.exclude(pk__in=seen).order_by().values_list("group", flat=True).distinct()
+            refused = {name or conf.DEFAULT_GROUP for name in hidden}
+        if type(self).has_pause_permission is not JobActionsMixin.has_pause_permission:
+            jobs = Job.objects.filter(in_groups(names)).order_by()
+            refused |= {job.in_group for job in jobs if not self.has_pause_permission(request, job)}
+        return set(names) - refused
 
     def pauses_allowed(self, request: HttpRequest) -> dict[str, Any]:
         """Return what the list has buttons for: other lists, the pause of what it is filtered by, ends of pauses."""
@@ -104,6 +122,10 @@ class EverythingMixin(_ModelAdmin):
         name = _("Group {name}").format(name=group.name) if group.name else _("Everything")
         self.log_change(request, group, done)  # type: ignore[arg-type]
         self.message_user(request, f"{name}: {done}")
+
+    def _back_to_list(self, request: HttpRequest) -> HttpResponse:
+        """Return to where the button was, if that is a page of this site, else to the list of jobs."""
+        return HttpResponseRedirect(came_from(request) or self._list())
 
     def _list(self) -> str:
         return address_of(self.admin_site.name, "job_changelist")

@@ -1,0 +1,1 @@
+"""At work: what goes on just now, and what waits for it: group by group, and instance by instance."""

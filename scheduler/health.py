@@ -109,6 +109,7 @@ def _told(one: Instance, now: datetime) -> dict[str, Any]:
         "uptime": (now - one.started_at).total_seconds(),
         "unable": one.unable,
         "groups": one.takes.to_tell(),
+        "workers": one.pool.to_tell(),
     }
 
 

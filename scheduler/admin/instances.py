@@ -7,16 +7,17 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin import badges
-from scheduler.admin.allowed import may_see_list, narrowed_jobs
+from scheduler.admin.allowed import may_read_runs, may_see_list, narrowed_jobs
+from scheduler.admin.at_work import at_work
 from scheduler.admin.banner import notices
 from scheduler.admin.names import address_of
 from scheduler.admin.page_context import now_of
 from scheduler.admin.readonly import ReadOnlyListMixin
-from scheduler.admin.times import instant, relative, rough
+from scheduler.admin.times import DASH, instant, relative, rough
 from scheduler.engine.base import Engine
 from scheduler.models import Instance, RunLog
 
@@ -34,6 +35,7 @@ class InstanceAdminMixin(ReadOnlyListMixin, _ModelAdmin):
         "health",
         "heartbeat",
         "tick",
+        "used",
         "uptime",
         "started",
         "started_by",
@@ -48,6 +50,8 @@ class InstanceAdminMixin(ReadOnlyListMixin, _ModelAdmin):
         context = {
             "title": gettext("Instances"),
             "notices": notices(request, narrowed_jobs(self.admin_site, request)),
+            "may_read_runs": may_read_runs(self.admin_site, request),
+            **at_work(self.admin_site, request),
         }
         return super().changelist_view(request, {**context, **(extra_context or {})})
 
@@ -85,6 +89,17 @@ class InstanceAdminMixin(ReadOnlyListMixin, _ModelAdmin):
     def tick(self, one: Instance) -> SafeString:
         """When it last looked for due work."""
         return relative(one.ticked_at, _seen_at(one))
+
+    @admin.display(description=_("workers"))
+    def used(self, one: Instance) -> str:
+        """How many of its workers are used, and what waits for one."""
+        pool = one.pool
+        if not pool.count:
+            return DASH  # it has not told yet
+        words = gettext("{used} used, {free} free").format(used=pool.used, free=pool.free)
+        if pool.waiting:
+            words += ", " + ngettext("%d run waits", "%d runs wait", pool.waiting) % pool.waiting
+        return words
 
     @admin.display(description=_("uptime"))
     def uptime(self, one: Instance) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -14,6 +15,7 @@ from scheduler.engine.db.fast_read import SOME_INSTANT, CompiledQuery
 from scheduler.engine.db.transactions import has_one_writer, write_once, write_transaction
 from scheduler.engine.limits import attempts_taken, jobs_taken
 from scheduler.models import Group, Instance, Job, RunLog, TakenGroups
+from scheduler.models.instance import Workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +61,14 @@ def join(engine: Engine, process: Process, now: datetime, *, started_by: str) ->
         )
 
 
-def renew(engine: Engine, now: datetime, *, ticked_at: datetime | None, trouble: str = "") -> bool:
+def renew(
+    engine: Engine, now: datetime, *, ticked_at: datetime | None, trouble: str = "", workers: Workers | None = None
+) -> bool:
     """Renew the heartbeat; False when this instance has been declared dead."""
     mine = Instance.objects.using(engine.using).filter(pk=engine.instance_id)
-    columns = {"heartbeat_at": now, "ticked_at": ticked_at, "trouble": trouble}
+    columns: dict[str, Any] = {"heartbeat_at": now, "ticked_at": ticked_at, "trouble": trouble}
+    if workers is not None:
+        columns["workers"] = workers.to_tell()
     return write_once(engine.using, lambda: mine.update(**columns), before_others=True)
 
 

@@ -21,9 +21,12 @@ from scheduler.executors.forked import stay
 from scheduler.executors.live_run import Living
 from scheduler.executors.pace import BATCH_SECONDS, MOST_ASYNC, Pace
 from scheduler.executors.queue import Queue
+from scheduler.models.instance import Workers
 
 logger = logging.getLogger("scheduler")
 
+MOST_TOLD = 100
+"""So many of the runs that wait for a worker are told to others by their keys."""
 LAST_STEPS = 0.2
 """Seconds that an idle worker is given to end."""
 LEASE_LOOK = 0.1
@@ -212,6 +215,12 @@ class Pool:
         for thread in [*idle, *([loop] if loop else [])]:
             if thread is not threading.current_thread():
                 thread.join(LAST_STEPS)
+
+    def told(self) -> Workers:
+        """Return how many workers there are and hold a run, and what waits for one, for the row of the instance."""
+        with self._changed:
+            waiting = [one.claimed.run.pk for one in self._queue]
+            return Workers(self._workers, self._busy, len(waiting), tuple(waiting[:MOST_TOLD]))
 
     def thread_states(self) -> dict[str, bool]:
         """Return which workers live, by thread name."""

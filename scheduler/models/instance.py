@@ -1,8 +1,10 @@
 """Instance: one live scheduler process."""
 
 import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Self
+from typing import Any, Self
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -23,6 +25,38 @@ LOOK_FOR_NOTHING = (FOR_ONE_RUN, FOR_AN_ATTEMPT)
 """What started an instance that lives as long as one run, and looks for no due work."""
 TICK_LIMIT = timedelta(seconds=60)
 """An instance that has completed no tick for so long runs nothing, even when its heart beats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The workers of a process as its last heartbeat told: how many there are, how many are used, how many claimed runs
+    wait for one or for their start, and the first of these."""
+
+    count: int = 0
+    used: int = 0
+    waiting: int = 0
+    runs: tuple[int, ...] = ()
+
+    @classmethod
+    def told_by(cls, told: object) -> "Workers":
+        """Return what an instance has told of itself; what cannot be read counts as nothing told."""
+        found = told if isinstance(told, Mapping) else {}
+        count, used, waiting = (_whole(found.get(name)) for name in ("count", "used", "waiting"))
+        runs = told if isinstance(told := found.get("runs"), list) else []
+        return cls(count, used, waiting, tuple(filter(None, map(_whole, runs))))
+
+    def to_tell(self) -> dict[str, Any]:
+        """Return it as JSON for the row of an instance."""
+        return {"count": self.count, "used": self.used, "waiting": self.waiting, "runs": list(self.runs)}
+
+    @property
+    def free(self) -> int:
+        """How many could take a run."""
+        return max(0, self.count - self.used)
+
+
+def _whole(told: object) -> int:
+    return told if isinstance(told, int) and not isinstance(told, bool) and 0 <= told < 2**63 else 0
 
 
 class InstanceQuerySet(PrimaryQuerySet["Instance"]):
@@ -64,6 +98,9 @@ class Instance(models.Model):
     groups = ShapedField(_("groups it takes"), default=dict, db_default={}, shape=dict)
     """The names of those that it takes `only`, or of all `but` which it takes; empty for all."""
 
+    workers = ShapedField(_("workers"), default=dict, db_default={}, shape=dict)
+    """How many there are and are used, and what waits for one, as of the last heartbeat; empty before the first."""
+
     objects = models.Manager.from_queryset(InstanceQuerySet)()
 
     class Meta:
@@ -80,6 +117,11 @@ class Instance(models.Model):
     def takes(self) -> TakenGroups:
         """The groups whose jobs it takes."""
         return TakenGroups.told_by(self.groups)
+
+    @property
+    def pool(self) -> Workers:
+        """Its workers, as of its last heartbeat."""
+        return Workers.told_by(self.workers)
 
     def serves(self, task: str, group: str) -> bool:
         """Whether it registers a task, and takes the jobs of a group."""

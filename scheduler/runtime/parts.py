@@ -59,7 +59,7 @@ class Parts:
         self.clock = DatabaseClock(clock)
         name = f"{self.process.host}:{self.process.pid}"
         self.engine = Engine(registry=tasks, name=name, handovers=handovers)
-        self.member = Member(self.engine, self.clock, started_by, self._trouble)
+        self.member = Member(self.engine, self.clock, started_by, self._trouble, lambda: self.pool.told())
         self.locks = self._slot_locks() if conf.LOCK_URL else None
         self.pool = Pool(
             self._ended,

@@ -20,7 +20,7 @@ from scheduler.engine.mend.unreadable_values import mend_spoiled
 from scheduler.engine.sync.environment import foreign_environment
 from scheduler.engine.sync.follow_code import sync
 from scheduler.models import Activity, Environment, Group, Instance, Job, RunLog
-from scheduler.models.instance import FOR_AN_ATTEMPT
+from scheduler.models.instance import FOR_AN_ATTEMPT, Workers
 from scheduler.runtime.database_clock import DatabaseClock
 from scheduler.runtime.process_identity import is_here, this_process
 from scheduler.safetext import counted
@@ -35,7 +35,14 @@ NO_ROW = Exact(Value(0), Value(1))
 class Member:
     """Whether this process may claim: it has joined, and its lease is good."""
 
-    def __init__(self, engine: Engine, clock: DatabaseClock, started_by: str, trouble: Callable[[], str] = str) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        clock: DatabaseClock,
+        started_by: str,
+        trouble: Callable[[], str] = str,
+        workers: Callable[[], Workers | None] = lambda: None,
+    ) -> None:
         self.engine = engine
         self.joined = False
         self.entered = False
@@ -45,6 +52,8 @@ class Member:
         """Why this process does not take part although it could."""
         self._trouble = trouble
         """Says what goes wrong in this process, for the others to know; empty when nothing does."""
+        self._workers = workers
+        """Says how many workers there are and are used."""
         self._clock = clock
         self._started_by = started_by
         self._good_until = float("-inf")
@@ -108,7 +117,8 @@ class Member:
         """Renew the lease; False when this instance was declared dead and its runs were taken away."""
         self._clock.measure(self.engine.using)
         at = self._clock.monotonic()
-        if not instances.renew(self.engine, self._clock.now(), ticked_at=self.ticked_at, trouble=self._trouble()):
+        now, trouble, workers = self._clock.now(), self._trouble(), self._workers()
+        if not instances.renew(self.engine, now, ticked_at=self.ticked_at, trouble=trouble, workers=workers):
             return False
         self._good_until = _lease_from(at)
         self.engine.foreign_tasks.clear()  # the instances that served them may be gone

@@ -31,6 +31,7 @@ COLUMNS = [
     (RunLog, "progress"),
     (Instance, "tasks"),
     (Instance, "unable"),
+    (Instance, "workers"),
     (Activity, "ids"),
 ]
 SHAPES = ["null", "7", '"text"', "[1, null, {}]", '{"a": [1]}', "true", '{"errors": "many", "done": "x", "total": []}']

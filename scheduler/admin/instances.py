@@ -19,6 +19,7 @@ from scheduler.admin.page_context import now_of
 from scheduler.admin.readonly import ReadOnlyListMixin
 from scheduler.admin.times import DASH, instant, relative, rough
 from scheduler.engine.base import Engine
+from scheduler.engine.views.overdue import one_look
 from scheduler.models import Instance, RunLog
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class InstanceAdminMixin(ReadOnlyListMixin, _ModelAdmin):
     ordering = ("started_at",)
     change_list_template = "admin/scheduler/instance/change_list.html"
 
+    @one_look()
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list, under the health banner."""
         context = {

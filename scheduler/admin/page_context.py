@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from django.contrib import messages
-from django.db.models import Case, Count, Max, QuerySet, Value
+from django.db.models import Case, Count, Max, Q, QuerySet, Sum, Value
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
@@ -19,6 +19,9 @@ from scheduler.registry import registry
 T = TypeVar("T")
 
 READS = ("GET", "HEAD")
+MOST_CHANGES = 2**40
+"""More than any job has. SQLite keeps numbers in a column that no sum can hold: such a row is no news of the others."""
+COUNTED = Q(version__range=(0, MOST_CHANGES))
 
 
 def page_context(admin: Any, request: HttpRequest, title: str, **more: Any) -> dict[str, Any]:
@@ -49,14 +52,18 @@ def newest_run(request: HttpRequest) -> int:
 
 
 def marks_of(request: HttpRequest) -> dict[str, Any]:
-    """Return the key of the newest run and the number of instances, asked for once in a request, in one query."""
+    """Return the key of the newest run, the numbers of instances and jobs, and how often jobs have changed, asked for
+    once in a request, in one query."""
     return _once(request, "scheduler_marks", _marks)
 
 
 def _marks() -> dict[str, Any]:
     run = RunLog.objects.order_by().values(tag=Value("run")).annotate(number=Max("pk"))
     instances = Instance.objects.order_by().values(tag=Value("instances")).annotate(number=Count("pk"))
-    rows: Any = run.values_list("tag", "number").union(instances.values_list("tag", "number"), all=True).order_by()
+    jobs = Job.objects.order_by().values(tag=Value("jobs")).annotate(number=Count("pk"))
+    changes = Job.objects.order_by().values(tag=Value("changes")).annotate(number=Sum("version", filter=COUNTED))
+    others = (rows.values_list("tag", "number") for rows in (instances, jobs, changes))
+    rows: Any = run.values_list("tag", "number").union(*others, all=True).order_by()
     return dict(rows)
 
 

@@ -79,7 +79,8 @@ class OfferedFiltersMixin(_ChangeList):
         found = super().get_ordering_field_columns()
         if ORDER_VAR in self.params:
             return found
-        first = str(next(iter(self.queryset.query.order_by), "")).lstrip("-")
+        first = next(iter(self.queryset.query.order_by), "")
+        first = first.lstrip("-") if isinstance(first, str) else ""  # the words of a condition would ask the database
         return {at: way for at, way in found.items() if self.get_ordering_field(self.list_display[at]) == first}
 
     def get_filters(self, request: HttpRequest) -> Any:

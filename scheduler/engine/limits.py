@@ -1,7 +1,9 @@
 """Limits over several jobs and runs: groups, pauses of groups, and rate limits."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -122,8 +124,29 @@ def living_by_group(engine: Engine, names: Iterable[str]) -> Counter[str]:
     return found
 
 
+_asked_once: ContextVar[dict[str, set[str]] | None] = ContextVar("asked_once", default=None)
+
+
+@contextmanager
+def full_groups_asked_once() -> Iterator[None]:
+    """Have the block ask once which groups are full: for a page, which shows one moment. Claims ask each time."""
+    mark = _asked_once.set({})
+    try:
+        yield
+    finally:
+        _asked_once.reset(mark)
+
+
 def full_groups(engine: Engine) -> set[str]:
     """Return the limited groups that have as many living runs as they may."""
+    if (known := _asked_once.get()) is None:
+        return _full_groups(engine)
+    if engine.using not in known:
+        known[engine.using] = _full_groups(engine)
+    return known[engine.using]
+
+
+def _full_groups(engine: Engine) -> set[str]:
     living = living_by_group(engine, conf.GROUPS) if conf.GROUPS else Counter()
     return {name for name, most in conf.GROUPS.items() if living[name] >= most}
 

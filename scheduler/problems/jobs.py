@@ -6,7 +6,8 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
-from scheduler.conf import conf
+from scheduler.engine.base import Engine
+from scheduler.engine.limits import full_groups
 from scheduler.engine.mend.miscounts import miscounts
 from scheduler.engine.views.conditions import BROKEN, IN_STATE, INVALID, stuck_jobs
 from scheduler.engine.views.expected import UNMET, Unmet, watched
@@ -24,7 +25,8 @@ ORPHANED = IN_STATE[JobState.ORPHANED]
 
 
 def counted(now: datetime) -> dict[str, int]:
-    """Return how many jobs there are of each kind that is told. One query, and two more where some may be overdue."""
+    """Return how many jobs there are of each kind that is told. One query, and two more where some may be overdue and
+    a group is full."""
     found: dict[str, int] = Job.objects.aggregate(
         total=Count("pk", filter=~CARRIERS),
         carriers=Count("pk", filter=CARRIERS),
@@ -39,7 +41,7 @@ def counted(now: datetime) -> dict[str, int]:
         failed_last=Count("pk", filter=Q(pk__in=candidates().order_by().values("pk"))),
         watched=Count("pk", filter=Q(pk__in=watched().order_by().values("pk"))),
     )
-    if found["overdue"] and conf.GROUPS:
+    if found["overdue"] and full_groups(Engine()):
         found["overdue"] = Job.objects.filter(overdue(now)).count()
     return found
 

@@ -103,7 +103,7 @@ class JobActionsMixin(_ModelAdmin):
     @admin.action(description=gettext_lazy("Reset (let broken jobs run again)"), permissions=["pause"])
     def reset(self, request: HttpRequest, jobs: QuerySet[Job]) -> None:
         """Reset broken jobs."""
-        self.act(request, jobs, "pause", _("Reset."), _reset(request))
+        self.act(request, jobs, "pause", _("Reset."), _nothing, _reset_all(request))
 
     def run_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Run one job now; one that wants to be confirmed after it was."""
@@ -270,6 +270,10 @@ def _pause(request: HttpRequest, form: PauseForm) -> ActOnAll:
 
 def _resume_all(request: HttpRequest) -> ActOnAll:
     return lambda jobs: control.resume_jobs(jobs, actor=actor_of(request))
+
+
+def _reset_all(request: HttpRequest) -> ActOnAll:
+    return lambda jobs: control.reset_jobs(jobs, actor=actor_of(request))
 
 
 def _nothing(job: Job) -> None:

@@ -31,6 +31,7 @@ from scheduler.engine.base import Engine
 from scheduler.engine.db.migrated import awaits_migration
 from scheduler.engine.db.transactions import outside_transactions
 from scheduler.engine.views.job_view import JobView, views_of
+from scheduler.engine.views.overdue import one_look
 from scheduler.models import Job, RunLog
 from scheduler.models.fields import Unreadable
 from scheduler.schedules import Schedule
@@ -75,6 +76,7 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
         return [urgency_of(request).asc(), "name"] if _lists_jobs(request) else ["name"]
 
     @outside_transactions
+    @one_look()
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list, or what to do when the tables are missing. Enqueued tasks have a list of their own."""
         if request.method in READS and request.GET.get("jobs") == "enqueued":
@@ -106,6 +108,7 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
         page.jobs = changelist.result_list
         for job in changelist.result_list:
             job.scheduler_page = page
+        page.look()
         return changelist
 
     def _without_tables(self, request: HttpRequest, error: Exception) -> HttpResponse:
@@ -198,6 +201,10 @@ class JobPage:
     def views(self) -> dict[str, JobView]:
         """How the jobs of the page stand."""
         return views_of(self.jobs, self.now, paused=paused_of(self._request))
+
+    def look(self) -> None:
+        """Learn now how the jobs stand, not only when the page is drawn."""
+        self.views  # noqa: B018
 
     @cached_property
     def runs(self) -> dict[int, list[RunLog]]:

@@ -26,6 +26,7 @@ from scheduler.admin.runs.rows import page_of_runs
 from scheduler.admin.times import instant, relative, with_times, zone_of
 from scheduler.engine import control
 from scheduler.engine.views.job_view import JobView, attention_of, view_of
+from scheduler.engine.views.overdue import one_look
 from scheduler.engine.views.pauses import holds_of, paused_groups
 from scheduler.engine.views.waiting import waiting_of
 from scheduler.models import Job, RunLog
@@ -40,6 +41,7 @@ else:
 class JobPageMixin(_ModelAdmin):
     """One job, in full."""
 
+    @one_look()
     def page_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The page of a job."""
         job = self.job_or_404(request, pk)

@@ -19,13 +19,15 @@ from scheduler.admin.names import address_of
 from scheduler.admin.overview.day_lanes import DAY, MOST_RUNS, future_lanes, past_lanes
 from scheduler.admin.overview.next_hour import next_hour
 from scheduler.admin.overview.numbers import nights, numbers_of
-from scheduler.admin.overview.week_load import MOST_JOBS, MOST_LISTED, load_of
+from scheduler.admin.overview.week_load import MOST_JOBS, MOST_LISTED, OF_LOAD, load_of
 from scheduler.admin.page_context import may_add_job, now_of, page_context, paused_of, with_attention
 from scheduler.admin.refresh import not_modified, stamp_of_jobs, with_stamp
 from scheduler.admin.request_values import instant_of_query, whole_number, zone_asked
 from scheduler.admin.runs.recent import COLUMNS
 from scheduler.admin.svg import lanes, load_map
 from scheduler.admin.times import instant
+from scheduler.engine.db.fast_read import read_parts
+from scheduler.engine.views.overdue import one_look
 from scheduler.models import Job
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ LANES = 20
 class OverviewMixin(_ModelAdmin):
     """One page that shows a day back, a day ahead, and the week."""
 
+    @one_look()
     def overview_view(self, request: HttpRequest) -> HttpResponse:
         """The overview; `page` chooses which twenty jobs have lanes."""
         if not self.has_view_permission(request):
@@ -84,8 +87,8 @@ class OverviewMixin(_ModelAdmin):
         midnight = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
         hour = instant_of_query(request.GET.get("hour", ""))
         hour = hour and hour.astimezone(zone).replace(minute=0, second=0, microsecond=0, fold=0)
-        jobs = jobs_for(self.admin_site, request).filter(enabled=True).defer("state", "kwargs", "description")
-        going = list(jobs[: MOST_JOBS + 1])
+        jobs = jobs_for(self.admin_site, request).filter(enabled=True).order_by("name")
+        going = read_parts(jobs[: MOST_JOBS + 1], OF_LOAD)
         load = load_of(going[:MOST_JOBS], midnight, now, paused_of(request), hour)
         site = self.admin_site.name
         return {

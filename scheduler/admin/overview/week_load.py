@@ -16,12 +16,18 @@ from scheduler.engine.views.upcoming import Bounds, bounds_of
 from scheduler.models import Job
 from scheduler.schedules import Schedule
 
-WEEK, HOUR, MINUTE = timedelta(days=7), timedelta(hours=1), timedelta(minutes=1)
+WEEK, DAY, HOUR, QUARTER = timedelta(days=7), timedelta(days=1), timedelta(hours=1), timedelta(minutes=15)
 MOST_SLOTS = 200
 CROWD = 4
 MOST_JOBS = 10_000
 MOST_LISTED = 100
 NO_PAUSE: Paused = {}
+OF_LOAD = (
+    "name", "group", "schedule", "policy", "enabled", "anchor_at", "next_run_at", "wake_at", "orphaned_at", "problem",
+    "broken_at", "paused_at", "paused_until", "paused_by", "pause_reason", "active_runs", "last_finished_at",
+    "last_outcome_at", "successes", "failures", "timeouts", "losses", "cancellations",
+)  # fmt: skip
+"""The columns of a job that the load is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +60,10 @@ def load_of(
     slot. An hour that clocks skip has none, one that they show twice has the starts of both."""
     week = Week(midnight.astimezone(UTC), (midnight + WEEK).astimezone(UTC))
     planned = list(_planned(jobs, week, now, paused))
-    starts: dict[datetime, float] = defaultdict(float)
-    for (schedule, bounds), weight in Counter((one.schedule, one.bounds) for one in planned).items():
-        for at, count in _starts(schedule, bounds, week):
-            starts[_hour_of(at, midnight.tzinfo)] += count * weight
+    starts = _by_hour(planned, week, midnight.tzinfo)
     listed = [start for one in planned for start in _in_hour(one, week, hour)] if hour else []
     in_order = sorted(listed, key=lambda start: (start[0] is None, start[0], start[2]))
-    return Load(dict(starts), _crowds(_sharing(planned, week, now)), in_order)
+    return Load(starts, _crowds(planned, week, now), in_order)
 
 
 class Week(NamedTuple):
@@ -85,22 +88,27 @@ def _planned(jobs: Iterable[Job], week: Week, now: datetime, paused: Paused) -> 
             yield Planned(job, schedule, _bounds(job, now, begin))
 
 
-def _sharing(planned: Iterable[Planned], week: Week, now: datetime) -> dict[datetime, set[str]]:
-    """Return the names of the jobs that start in each minute of the next day."""
-    sharing: dict[datetime, set[str]] = defaultdict(set)
-    for job, schedule, bounds in planned:
-        if schedule.jitter:
-            continue
-        slots = bounds.within(_slots(schedule, week))
-        for slot in slots[bisect_left(slots, now) : bisect_left(slots, now + timedelta(days=1))]:
-            sharing[slot.replace(second=0, microsecond=0)].add(job.name)
-    return sharing
+def _by_hour(planned: Iterable[Planned], week: Week, zone: tzinfo | None) -> dict[datetime, float]:
+    """Return the starts of each hour by the clock of a zone. Those of each quarter are counted first, for all jobs that
+    start alike: the clocks of all zones show full hours at one of these."""
+    alike: Counter[tuple[Schedule | float, Bounds]] = Counter()
+    for _, schedule, bounds in planned:
+        alike[schedule if _slots(schedule, week) else _per_hour(schedule, week), bounds] += 1
+    quarters: dict[int, float] = defaultdict(float)
+    for (schedule_or_rate, bounds), weight in alike.items():
+        for at, count in _starts(schedule_or_rate, bounds, week):
+            quarters[int((at - week.start) // QUARTER)] += count * weight
+    starts: dict[datetime, float] = defaultdict(float)
+    for number, count in sorted(quarters.items()):
+        starts[_hour_of(week.start + number * QUARTER, zone)] += count
+    return dict(starts)
 
 
 def _in_hour(one: Planned, week: Week, hour: datetime) -> list[tuple[datetime | None, int, str]]:
     """Return the starts of a job in an hour of the reader's clock; one without a slot for all of a frequent job."""
     job, schedule, bounds = one
-    found = [at for at, _ in _starts(schedule, bounds, week) if _hour_of(at, hour.tzinfo) == hour]
+    starts = _starts(schedule if _slots(schedule, week) else _per_hour(schedule, week), bounds, week)
+    found = [at for at, _ in starts if _hour_of(at, hour.tzinfo) == hour]
     slots: Sequence[datetime | None] = found if _slots(schedule, week) else [None] * bool(found)
     return [(slot, job.pk, job.name) for slot in slots]
 
@@ -113,14 +121,13 @@ def _bounds(job: Job, now: datetime, begin: datetime) -> Bounds:
     return replace(bounds, first=max(begin, bounds.first or begin))
 
 
-def _starts(schedule: Schedule, bounds: Bounds, week: Week) -> Iterator[tuple[datetime, float]]:
-    """Yield instants with how often a job starts in the hour from each."""
-    slots = _slots(schedule, week)
-    if slots:
-        for slot in bounds.within(slots):
+def _starts(schedule: Schedule | float, bounds: Bounds, week: Week) -> Iterator[tuple[datetime, float]]:
+    """Yield instants with how often a job starts in the hour from each: by its slots, or by how often in each hour."""
+    if isinstance(schedule, Schedule):
+        for slot in bounds.within(_slots(schedule, week)):
             yield slot, 1
         return
-    each, left = _per_hour(schedule, week), inf if bounds.most is None else bounds.most
+    each, left = schedule, inf if bounds.most is None else bounds.most
     hours = (week.start + hour * HOUR for hour in range((week.end - week.start) // HOUR))
     first = bounds.first and week.start + (bounds.first - week.start) // HOUR * HOUR
     for hour in replace(bounds, first=first, most=None).within(hours) if each else ():
@@ -148,14 +155,33 @@ def _slots(schedule: Schedule, week: Week) -> tuple[datetime, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=2 * MOST_JOBS)
 def _per_hour(schedule: Schedule, week: Week) -> float:
     if schedule.from_completion and schedule.period:
         return HOUR / schedule.period
     return schedule.count_between(*week) / ((week.end - week.start) / HOUR)
 
 
-def _crowds(sharing: dict[datetime, set[str]]) -> list[Crowd]:
-    crowded = [(at, names) for at, names in sharing.items() if len(names) >= CROWD]
-    worst = sorted(crowded, key=lambda pair: (-len(pair[1]), pair[0]))[:5]
-    return [Crowd(at, len(names), sorted(names)[:8]) for at, names in worst]
+def _crowds(planned: Iterable[Planned], week: Week, now: datetime) -> list[Crowd]:
+    """Return the minutes of the next day in which most jobs start."""
+    alike: dict[tuple[Schedule, Bounds], list[str]] = defaultdict(list)
+    for job, schedule, bounds in planned:
+        if not schedule.jitter:
+            alike[schedule, bounds].append(job.name)
+    minutes = {kind: _minutes(*kind, week, now) for kind in alike}
+    sharing: Counter[datetime] = Counter()
+    for kind, names in alike.items():
+        for at in minutes[kind]:
+            sharing[at] += len(names)
+    worst = sorted(((at, count) for at, count in sharing.items() if count >= CROWD), key=lambda one: (-one[1], one[0]))
+    return [
+        Crowd(at, count, sorted(name for kind, names in alike.items() if at in minutes[kind] for name in names)[:8])
+        for at, count in worst[:5]
+    ]
+
+
+def _minutes(schedule: Schedule, bounds: Bounds, week: Week, now: datetime) -> set[datetime]:
+    """Return the minutes of the next day in which jobs of a schedule start."""
+    slots = _slots(schedule, week)
+    of_day = bounds.within(slots[bisect_left(slots, now) : bisect_left(slots, now + DAY)])
+    return {slot.replace(second=0, microsecond=0) for slot in of_day}

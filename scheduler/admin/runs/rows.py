@@ -86,7 +86,7 @@ class RunPage:
 
 def page_of_runs(job: Job, query: Any, among: QuerySet[RunLog]) -> RunPage:
     """Return a page by keyset: `before` and `attempt` name the last run shown. No row is counted or skipped over."""
-    runs = among.filter(job=job).order_by("-scheduled_for", "-attempt").defer("log", "kwargs")
+    runs = among.filter(job=job).order_by("-scheduled_for", "-attempt").defer(None).defer("log", "kwargs")
     failed_only = query.get("status") == "failed"
     if failed_only:
         runs = runs.filter(Q(status__in=(Status.FAILED, Status.TIMED_OUT, Status.LOST)) | Q(errors__gt=0))

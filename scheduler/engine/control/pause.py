@@ -1,7 +1,9 @@
 """Pause, resume and reset: a person's stop of a job, a group or everything, and the way back."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from django.db.models import QuerySet
@@ -19,7 +21,7 @@ from scheduler.engine.mend.sweep import true_count
 from scheduler.engine.pauses import NOT_PAUSED, begun_pause, resume_group_row
 from scheduler.engine.views.job_view import told_of
 from scheduler.exceptions import InvalidOption, Refused
-from scheduler.models import EVERYTHING, EventKind, Group, Job, in_groups
+from scheduler.models import EVERYTHING, FAILURES, EventKind, Group, Job, RunLog, in_groups
 from scheduler.models.job import NO_PLAN, WHERE_IT_GOES_ON, announce, to_replan
 from scheduler.models.primary import locked
 from scheduler.registry import registry
@@ -104,12 +106,13 @@ def _closed_gates(tasks: set[str]) -> dict[str, Refused]:
 
 def _resumed(rows: QuerySet[Job], actor: str) -> list[Job]:
     now, paused, broken = shared_now(Engine().using), set[int](), set[int]()
+    living = _counted_once(rows)
 
     def resumed(job: Job) -> dict[str, Any]:
         columns: dict[str, Any] = {}
         if job.broken_at:
             broken.add(job.pk)
-            columns |= _as_reset(job)
+            columns |= _as_reset(job, living()[job.pk])
         if job.paused_at:
             paused.add(job.pk)
             columns |= NOT_PAUSED | to_replan(min(now, job.paused_until or now))
@@ -175,10 +178,53 @@ def _reset(job: Job, actor: str) -> Job:
     return job
 
 
-def _as_reset(job: Job) -> dict[str, Any]:
+def reset_jobs(jobs: Sequence[Job], *, actor: str = "") -> tuple[list[Job], list[Refused]]:
+    """Reset jobs as `reset_job` does, some hundreds in one transaction; returns those of which something was reset, and
+    why others are not: the gate of each task is asked once. A job without failures, problem or lost run stays as it
+    is."""
+    checked_text("actor", actor)
+    closed = _closed_gates({job.task for job in jobs if job.broken_at or job.problem})
+    allowed = [job.pk for job in jobs if not ((job.broken_at or job.problem) and job.task in closed)]
+    found: list[Job] = []
+    for start in range(0, len(allowed), PAUSED_AT_ONCE):
+        found += _all_reset(Job.objects.filter(pk__in=allowed[start : start + PAUSED_AT_ONCE]).order_by("pk"), actor)
+    return told_of(found), [closed[task] for task in sorted(closed)]
+
+
+def _all_reset(rows: QuerySet[Job], actor: str) -> list[Job]:
+    living, was_broken = _counted_once(rows), dict[int, bool]()
+
+    def reset(job: Job) -> dict[str, Any]:
+        count = living()[job.pk]
+        if not _has_to_reset(job, count):
+            return {}
+        was_broken[job.pk] = job.broken_at is not None
+        return _as_reset(job, count)
+
+    with write_transaction(Engine().using):
+        rewrite(rows, reset, actor=actor)
+        plan_at_once(rows.all())
+    found = [job for job in read_rows(rows.all()) if job.pk in was_broken]
+    for job in found:
+        if was_broken[job.pk]:
+            after_commit(job_recovered, Job, using=Engine().using, job=job, run=None)
+    return found
+
+
+def _counted_once(rows: QuerySet[Job]) -> Callable[[], Counter[int]]:
+    """Return what counts the living runs of the jobs. `rewrite` asks when it has locked all of them: one query."""
+    return cache(lambda: RunLog.objects.using(rows.db).filter(job_id__in=rows.order_by().values("pk")).living_by_job())
+
+
+def _has_to_reset(job: Job, living: int) -> bool:
+    has_failed = job.consecutive_failures or job.last_errors or job.last_status in FAILURES
+    return bool(job.broken_at or job.problem or has_failed or job.active_runs != living)
+
+
+def _as_reset(job: Job, living: int | None = None) -> dict[str, Any]:
     begin = None if job.broken_at or job.problem else WHERE_IT_GOES_ON
     reset = {"broken_at": None, "consecutive_failures": 0, "problem": ""}
-    return {**reset, **to_replan(begin), **true_count(job)}
+    return {**reset, **to_replan(begin), **true_count(job, living)}
 
 
 def pause_group(name: str, *, until: datetime | None = None, reason: str = "", actor: str = "") -> Group:

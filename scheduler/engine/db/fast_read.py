@@ -8,7 +8,7 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connections, models
 from django.db.models.base import ModelState
 
-from scheduler.models.distrust import read_with_distrust
+from scheduler.models.distrust import NO_INSTANT, read_with_distrust
 from scheduler.models.fields import InstantField, Number, Text
 
 M = TypeVar("M", bound=models.Model)
@@ -48,6 +48,13 @@ def read_rows(rows: models.QuerySet[M]) -> list[M]:
     return [rows.model.from_db(rows.db, names, values) for values in read_values(rows)]
 
 
+def is_of_whole_rows(rows: models.QuerySet[Any]) -> bool:
+    """Return whether `read_rows` reads such rows: with all columns, and nothing besides."""
+    query = rows.query
+    is_whole = query.deferred_loading == (frozenset(), True) and not query.select_related
+    return is_whole and query.default_cols and not (query.annotation_select or query.extra_select)
+
+
 def read_values(rows: models.QuerySet[Any, Any]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a plain queryset as `values_list` does, in its order of columns, in a fraction of the time."""
     compiler = rows.query.get_compiler(using=rows.db)
@@ -59,13 +66,15 @@ def read_values(rows: models.QuerySet[Any, Any]) -> Iterator[tuple[Any, ...]]:
     if not columns:
         return
     for position, (convert, expression) in compiler.get_converters([one for one, *_ in compiler.select]).items():
-        types = set(map(type, columns[position]))
-        if isinstance(expression.output_field, Text) and bytes not in types:
-            continue  # they are texts: there is nothing to convert
-        if isinstance(expression.output_field, Number) and types == {int}:
-            continue
-        columns[position] = _converted(columns[position], convert, expression, connections[rows.db])
+        if not _needs_nothing(columns[position], expression.output_field):
+            columns[position] = _converted(columns[position], convert, expression, connections[rows.db])
     yield from zip(*columns, strict=True)
+
+
+def read_parts(rows: models.QuerySet[M], names: Sequence[str]) -> list[M]:
+    """Return what `list(rows.only(*names))` does, for a plain queryset, in a fraction of the time; see `part_of`."""
+    names = [rows.model._meta.pk.attname, *names]
+    return [part_of(rows.model, rows.db, names, values) for values in read_values(rows.values_list(*names))]
 
 
 def part_of(model: type[M], using: str, names: Iterable[str], values: Iterable[Any]) -> M:
@@ -89,6 +98,14 @@ def _fetched(using: str, statement: str, parameters: Sequence[Any]) -> list[tupl
         return rows
 
     return read_with_distrust(using, fetch)
+
+
+def _needs_nothing(values: Sequence[Any], field: Any) -> bool:
+    """Whether the driver has read all values as what they are: texts, numbers, and on SQLite instants."""
+    types = set(map(type, values))
+    if isinstance(field, InstantField):
+        return types == {datetime} and all(one.tzinfo is UTC and one is not NO_INSTANT for one in values)
+    return (isinstance(field, Text) and bytes not in types) or (isinstance(field, Number) and types == {int})
 
 
 def _converted(values: Sequence[Any], converters: list[Any], expression: Any, connection: Any) -> Sequence[Any]:

@@ -18,6 +18,7 @@ from django.db import (
     transaction,
 )
 
+from scheduler.engine.db.fast_read import is_of_whole_rows, read_rows
 from scheduler.engine.db.isolation import read_committed
 from scheduler.engine.dependencies import new_anchor
 from scheduler.engine.events import changes, write_events
@@ -189,7 +190,9 @@ def rewrite(
     Writing from an unlocked read would overwrite changes made in between. The events are of `at`, else of now.
     """
     with write_transaction(jobs.db):
-        found = [(job, columns) for job in locked(jobs) if (columns := columns_of(job))]
+        rows_locked = locked(jobs)
+        read = read_rows(rows_locked) if is_of_whole_rows(rows_locked) else rows_locked
+        found = [(job, columns) for job in read if (columns := columns_of(job))]
         events = [event for job, columns in found for event in changes(job, columns, at, actor=actor)]
         written = [(job.pk, columns | new_anchor(jobs.db, job, columns)) for job, columns in found]
         rows = Job.objects.using(jobs.db)  # `jobs` would repeat all its conditions for each row, which is locked by now

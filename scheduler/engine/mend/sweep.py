@@ -103,9 +103,13 @@ def mend_counters(engine: Engine, page: Sequence[Job]) -> int:
     return rewrite(Job.objects.using(engine.using).filter(pk__in=wrong).order_by("pk"), _counted_again, actor=SCHEDULER)
 
 
-def true_count(job: Job) -> dict[str, Any]:
-    """Return the column that counts the living runs, where it is wrong. No other process may change the job now."""
-    living = RunLog.objects.using(job._state.db).living().filter(job_id=job.pk).count()
+def true_count(job: Job, living: int | None = None) -> dict[str, Any]:
+    """Return the column that counts the living runs, where it is wrong. No other process may change the job now.
+
+    `living` spares the query where they were counted since then.
+    """
+    if living is None:
+        living = RunLog.objects.using(job._state.db).living().filter(job_id=job.pk).count()
     if living == job.active_runs:
         return {}
     _warn(job.name, f"it counted {counted(job.active_runs, 'living run')} and has {living}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, F, FloatField, Func, Max, Q, QuerySet, TextField, Value
+from django.db.models import Count, F, FloatField, Func, Max, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Cast
 from django.db.models.lookups import GreaterThan
 
@@ -85,8 +85,8 @@ class Lately:
 
 
 def count_lately(jobs: QuerySet[Job], runs: Any, last: int, now: datetime) -> Lately:
-    """Count some jobs and runs, `last` being the key of the newest run, in one query, or two where the ledger is longer
-    than the stretch. Indexes answer what is due and what lives, the primary key bounds the rest."""
+    """Count some jobs and runs, `last` being the key of the newest run, in one query. Indexes answer what is due and
+    what lives, the primary key bounds the rest."""
     since = now - DAY
     found = runs.order_by().filter(pk__gt=last - STRETCH, scheduled_for__gte=since)
     counted = {"a": FAILED, "b": MISSED, "c": late()}
@@ -95,23 +95,18 @@ def count_lately(jobs: QuerySet[Job], runs: Any, last: int, now: datetime) -> La
     )
     due = _one_count(jobs.order_by().filter(due_soon(now)), "due")
     running = _one_count(runs.order_by().living(), "running")
+    behind = Subquery(RunLog.objects.filter(pk__lte=last - STRETCH).order_by("-pk").values("pk")[:1])
+    edge = _one_count(RunLog.objects.order_by().filter(pk=behind, scheduled_for__gte=since), "edge")
     columns = ("tag", "a", "b", "c")
-    rows: Any = lately.values_list(*columns).union(due.values_list(*columns), running.values_list(*columns), all=True)
+    others = (rows.values_list(*columns) for rows in (due, running, edge))
+    rows: Any = lately.values_list(*columns).union(*others, all=True)
     counts = {tag: numbers for tag, *numbers in rows.order_by()}
     failed, missed, started_late = counts.get("lately", (0, 0, 0))
-    edge = _slot_behind(last - STRETCH) if last > STRETCH else None
-    return Lately(
-        counts.get("due", (0,))[0], counts.get("running", (0,))[0], failed, missed, started_late,
-        edge is None or edge < since,
-    )  # fmt: skip
+    due_now, living, further = (counts.get(tag, (0,))[0] for tag in ("due", "running", "edge"))
+    return Lately(due_now, living, failed, missed, started_late, whole=not further)
 
 
 def _one_count(rows: QuerySet[Any], tag: str) -> QuerySet[Any, Any]:
     zero = Value(0)
     found: QuerySet[Any, Any] = rows.values(tag=Value(tag)).annotate(a=Count("pk"), b=zero, c=zero)
     return found
-
-
-def _slot_behind(key: int) -> datetime | None:
-    """Return the slot of the newest run up to a key."""
-    return RunLog.objects.filter(pk__lte=key).order_by("-pk").values_list("scheduled_for", flat=True).first()

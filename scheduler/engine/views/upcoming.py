@@ -24,6 +24,8 @@ class Bounds:
     def within(self, slots: Iterable[datetime]) -> list[datetime]:
         """Return those of some slots to come that the job will have."""
         first, last = self.first, self.last
+        if first is None and last is None:
+            return list(slots)[: self.most]
         found = (slot for slot in slots if not ((first and slot < first) or (last and slot > last)))
         return list(found)[: self.most]
 

@@ -5,7 +5,7 @@ from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from scheduler.models import EventKind, Job, JobEvent
+from scheduler.models import EventKind, Job, JobEvent, RunLog, Status
 from scheduler.schedules import Every
 from tests.factories import T0, make_job
 from tests.integration.admin.pages import page, told
@@ -104,3 +104,54 @@ def test_a_resume_of_broken_jobs_resets_them(boss, jobs):
     job = Job.objects.get(pk=jobs[0].pk)
     assert (job.broken_at, job.consecutive_failures) == (None, 0)
     assert list(events(EventKind.RESET)) == ["job 0"]
+
+
+def test_a_reset_of_many_broken_jobs_plans_them_in_as_many_queries_as_few(boss, jobs, task):
+    Job.objects.update(broken_at=T0, consecutive_failures=5, wake_at=None, next_run_at=None)
+    few, _ = do(boss, "reset", jobs[:2])
+    many, response = do(boss, "reset", jobs)
+    assert many <= few + 10, (few, many)
+    assert told(response)[-1] == f"{len(jobs) - 2} jobs: Reset."
+    assert Job.objects.filter(broken_at=None, consecutive_failures=0, stale=False).count() == len(jobs)
+    assert Job.objects.filter(next_run_at=None).count() == 0
+    assert sorted(events(EventKind.RESET)) == sorted(job.name for job in jobs)
+    assert LogEntry.objects.count() == len(jobs)
+
+
+def test_a_resume_of_many_broken_jobs_takes_as_many_queries_as_of_few(boss, jobs):
+    Job.objects.update(broken_at=T0, consecutive_failures=5, wake_at=None, next_run_at=None)
+    few, _ = do(boss, "resume", jobs[:2])
+    many, _ = do(boss, "resume", jobs)
+    assert many <= few + 10, (few, many)
+
+
+def test_a_reset_leaves_jobs_alone_that_have_nothing_to_forget(boss, jobs):
+    before = {job.pk: job.version for job in jobs[:3]}
+    _, response = do(boss, "reset", jobs[:3])
+    assert told(response) == ["Nothing was changed."]
+    assert dict(Job.objects.filter(pk__in=before).values_list("pk", "version")) == before
+    assert not LogEntry.objects.exists()
+
+
+def test_a_reset_counts_the_living_runs_again(boss, jobs):
+    """I7: a job whose counter is wrong would wait for a run that is not there."""
+    Job.objects.filter(pk=jobs[0].pk).update(active_runs=1)
+    Job.objects.filter(pk=jobs[1].pk).update(active_runs=1)
+    RunLog.objects.create(job=jobs[1], scheduled_for=T0, started_at=T0, due_at=T0, status=Status.RUNNING)
+    do(boss, "reset", jobs[:3])
+    counts = Job.objects.filter(pk__in=[job.pk for job in jobs[:3]]).order_by("pk")
+    assert list(counts.values_list("active_runs", flat=True)) == [0, 1, 0]
+    assert list(events(EventKind.COUNTER_MENDED)) == ["job 0"]
+
+
+def test_a_closed_gate_keeps_a_broken_job_broken_and_stops_no_other(boss, jobs, monkeypatch):
+    Job.objects.filter(pk__in=[job.pk for job in jobs[:4]]).update(broken_at=T0, consecutive_failures=5)
+    Job.objects.filter(pk__in=[job.pk for job in jobs[:2]]).update(task="other")
+    asked = []
+    monkeypatch.setattr(
+        "scheduler.engine.control.pause.registry.find", lambda name: Closed(asked) if name == "other" else None
+    )
+    _, response = do(boss, "reset", jobs[:4])
+    assert asked == ["asked"]
+    assert told(response) == ["'other' may not run; its gate is closed: no", "“job 2”, “job 3”: Reset."]
+    assert Job.objects.filter(broken_at__isnull=False).count() == 2

@@ -59,6 +59,17 @@ def test_the_page_of_a_job_makes_as_many_queries_with_many_runs_as_with_few(boss
     assert queries_of(boss, page("job_page", job.pk)) == few
 
 
+def test_the_run_log_of_a_job_reads_nothing_again_for_each_run(boss):
+    add_jobs(0, 1)
+    job = Job.objects.get()
+    few = queries_of(boss, page("job_runs", job.pk))
+    now = SYSTEM_CLOCK.now()
+    RunLog.objects.bulk_create(
+        RunLog(job=job, scheduled_for=now - timedelta(hours=h), status=Status.SUCCEEDED) for h in range(1, 40)
+    )
+    assert queries_of(boss, page("job_runs", job.pk)) == few
+
+
 def test_the_run_log_joins_no_table_for_it_would_be_sorted_whole_on_mariadb(boss):
     add_jobs(0, 1)
     with CaptureQueriesContext(connection) as queries:

@@ -60,6 +60,7 @@ def play(database: Database, seed: str, number: int, names: list[str], tally: Ta
         mutant=mutant,
         apart=number % 5 == 0,
         poison="poison" in names,
+        handed="messages" in names,
         runners=4 if "kill-all" in names else RUNNERS,
     )
     report(database.kind, f"{seed}:{number}", names, outcome, mono() - began)

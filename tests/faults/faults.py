@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from itertools import islice
 from random import Random
 
-from tests.faults import harm_database, harm_plans, harm_processes
+from tests.faults import harm_database, harm_messages, harm_plans, harm_processes
 from tests.faults.databases import Database
 from tests.faults.harm_processes import POINTS, at_point
 from tests.faults.rounds import Fault
@@ -27,6 +27,7 @@ ANYWHERE: dict[str, Fault] = {
     "reset": harm_plans.resets,
     "old-plan": harm_plans.old_plan,
     "crowd": harm_plans.crowd,
+    "messages": harm_messages.messages,
     **{f"kill-{point}": at_point(point, "kill") for point in POINTS},
     **{f"freeze-{point}": at_point(point, "freeze") for point in POINTS},
     **{f"step{offset:+g}": harm_plans.clock(offset, step=True) for offset in (90, -90, 7200, -7200)},

@@ -41,7 +41,7 @@ def gathered(rig: "Round", earlier: list[Sample], quiet: Sample, healed: float, 
 
 
 def _deaths(rig: "Round") -> dict[int, float]:
-    dead = {pid: at for runner in rig.runners for pid, at in runner.dead.items()}
+    dead = {pid: at for runner in (*rig.runners, *rig.guests) for pid, at in runner.dead.items()}
     return dead | {pid: min(at, dead.get(pid, at)) for pid, at in _own_ends(rig).items()}
 
 

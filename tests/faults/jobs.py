@@ -89,6 +89,10 @@ STEADY = (
     Spec(name="breaks", interval=1, body="fails", probe=False, options={"breaker_threshold": 3}),
 )
 IN_A_PROCESS = Spec(name="apart", interval=6, seconds=0.3, probe=False, options={"executor": "process"})
+HANDED = Spec(
+    name="handed", interval=1, seconds=0.3, probe=False, options={"executor": "spool", "handover_timeout": "3s"},
+)  # fmt: skip
+"""Its runs are handed over, and run where workers take their messages."""
 
 POISON = {
     "base-exception": {},

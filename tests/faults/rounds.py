@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.checker import Violation, judge
-from tests.faults.checker.holding import WITHIN
+from tests.faults.checker.holding import within_seconds
 from tests.faults.databases import Database
 from tests.faults.evidence import Evidence, Farewell, Journal, Line, Outage, Sample, Stop
 from tests.faults.gather import gathered
-from tests.faults.jobs import IN_A_PROCESS, POISON, STEADY, Spec
+from tests.faults.jobs import HANDED, IN_A_PROCESS, POISON, STEADY, Spec
 from tests.faults.processes import Runner
 from tests.faults.proxy import Proxy
 from tests.faults.timing import mono, pause, wait_for, wall
@@ -69,7 +69,7 @@ class Round:
     stops: list[Stop] = field(default_factory=list)
     resets: list[tuple[str, float]] = field(default_factory=list)
     guests: list[Runner] = field(default_factory=list)
-    """Processes that take part for a while only."""
+    """Processes that join in when a fault begins: workers of a server, and those to which runs are handed over."""
     code: threading.Lock = field(default_factory=threading.Lock)
     """Held by the fault that changes which tasks processes have."""
     _journal: Journal | None = None
@@ -118,12 +118,15 @@ def run_round(
     mutant: str = "",
     apart: bool = False,
     poison: bool = False,
+    handed: bool = False,
     runners: int = RUNNERS,
 ) -> Outcome:
     """Run one round and judge it."""
     with prepared(database, seed, mutant=mutant, apart=apart, runners=runners) as rig:
         if poison:
             _poison(rig)
+        if handed:
+            _hand_over(rig)
         began = mono()
         for runner in rig.runners:
             runner.start()
@@ -149,6 +152,13 @@ def _poison(rig: Round) -> None:
     at = datetime.fromtimestamp(rig.poison_at, UTC).isoformat()
     for runner in rig.runners:
         runner.options["order"] |= {"poison": sorted(POISON), "at": at}
+
+
+def _hand_over(rig: Round) -> None:
+    """Have a task registered whose runs are handed over; workers come with the fault that is about them."""
+    rig.specs[HANDED.name] = HANDED
+    for runner in rig.runners:
+        runner.options["order"] |= {"handed": True}
 
 
 @contextmanager
@@ -237,14 +247,14 @@ def _heal(rig: Round) -> float:
 
 def _recover(rig: Round, healed: float) -> float:
     """Wait until every steady job has started again, and let some quiet time pass."""
-    wait_for(lambda: rig.probes() <= rig.started_since(healed), WITHIN + 1, every=0.25)
+    wait_for(lambda: rig.probes() <= rig.started_since(healed), within_seconds(rig.warm) + 1, every=0.25)
     recovered = mono() - healed
     pause(QUIET_SECONDS - recovered)
     return recovered
 
 
 def stop_all(rig: Round) -> list[str]:
-    """Stop every runner with SIGTERM, all at once; return what was wrong with the ways they ended."""
+    """Stop every process with SIGTERM, all at once; return what was wrong with the ways they ended."""
     found: list[str] = []
     rig.over = True
 
@@ -252,7 +262,7 @@ def stop_all(rig: Round) -> list[str]:
         if problem := runner.terminate():
             found.append(problem)
 
-    threads = [threading.Thread(target=stop, args=(runner,)) for runner in rig.runners]
+    threads = [threading.Thread(target=stop, args=(runner,)) for runner in (*rig.runners, *rig.guests)]
     for thread in threads:
         thread.start()
     for thread in threads:

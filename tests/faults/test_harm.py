@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.faults import __main__ as faults_command
-from tests.faults import harm_database, harm_plans, harm_processes
+from tests.faults import harm_database, harm_messages, harm_plans, harm_processes
 from tests.faults.__main__ import Tally, play_alone, summary
 from tests.faults.databases import Sqlite
 from tests.faults.jobs import STEADY
@@ -28,9 +28,10 @@ class NeverLocked(Sqlite):
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Round]:
     """A rig without any process alive or any connection, in which no time passes."""
-    for module in (harm_database, harm_processes, harm_plans):
+    for module in (harm_database, harm_messages, harm_plans, harm_processes):
         monkeypatch.setattr(module, "pause", lambda seconds: None)
         monkeypatch.setattr(module, "wait_for", lambda condition, seconds, every=0.0: condition())
+    monkeypatch.setattr(Runner, "_start", lambda self: None)
     database = NeverLocked()
     database.create()
     (tmp_path / "journal.jsonl").touch()
@@ -60,6 +61,7 @@ FAULTS = {
     "freeze-rescue": harm_processes.in_rescue("freeze"),
     "freeze": harm_processes.freeze,
     "poison": harm_processes.poison,
+    "messages": harm_messages.messages,
     "no-threads": harm_processes.no_threads,
     "no-descriptors": harm_processes.no_descriptors,
     "step+7200": harm_plans.clock(7200, step=True),

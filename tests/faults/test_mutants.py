@@ -21,6 +21,7 @@ MUTANTS = [
     ("coalescing", "sqlite", ["lock"], {"I10"}),
     ("forked", "sqlite", ["poison"], {"I19"}),
     ("save", "sqlite", ["freeze"], {"I5", "I6"}),
+    ("claim", "sqlite", ["messages"], {"I2", "I19"}),
 ]
 
 
@@ -35,7 +36,14 @@ def test_a_round_fails_without_one_safety(mutant: str, kind: str, faults: list[s
     found: set[str] = set()
     for _ in range(ROUNDS):
         with fresh(kind, mutant=mutant) as database:
-            outcome = run_round(database, "mutants", chosen(database, faults), mutant=mutant, poison="poison" in faults)
+            outcome = run_round(
+                database,
+                "mutants",
+                chosen(database, faults),
+                mutant=mutant,
+                poison="poison" in faults,
+                handed="messages" in faults,
+            )
         found |= {violation.invariant for violation in outcome.violations}
         if broken & found:
             return

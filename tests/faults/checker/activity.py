@@ -7,7 +7,10 @@ from tests.faults.evidence import Entry, Evidence, Line, Sample
 from .base import Violation, starts
 
 LONGEST_WAIT = 12.0
-"""Seconds from an activity until its run begins: an interval, a look for who is due, a process that may have died."""
+"""Seconds from an activity until its run begins: an interval, a look for who is due, a process that may have died.
+
+The one that follows it needs its time to start, which is added.
+"""
 
 
 def no_event_is_lost(evidence: Evidence) -> Iterator[Violation]:
@@ -25,8 +28,9 @@ def no_event_waits_for_ever(evidence: Evidence) -> Iterator[Violation]:
         return
     if any(stop.job == "visitors" for stop in evidence.stops):
         return
+    latest = quiet.mono - LONGEST_WAIT - evidence.warm
     for told in evidence.lines:
-        if told.event == "told" and told.mono < quiet.mono - LONGEST_WAIT and not _has_begun_since(evidence, told):
+        if told.event == "told" and told.mono < latest and not _has_begun_since(evidence, told):
             yield Violation("I20", f"what {told.user} did at {told.mono:.2f} had no run by {quiet.mono:.2f}")
 
 

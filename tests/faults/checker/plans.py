@@ -51,7 +51,7 @@ def _soon_after_the_end(evidence: Evidence) -> Iterator[Violation]:
 def goes_on(evidence: Evidence) -> Iterator[Violation]:
     """I9: a job with slots to come, of which no run lives, has a next slot and a start, no later than its backoff."""
     for sample in samples(evidence):
-        busy = {row.job for row in sample.rows if row.is_living}
+        busy = {row.job for row in sample.rows if row.is_living or _waits_elsewhere(evidence, row)}
         for job in sample.jobs:
             spec = evidence.specs.get(job.name)
             to_plan = job.stale and not job.orphaned_at
@@ -60,6 +60,12 @@ def goes_on(evidence: Evidence) -> Iterator[Violation]:
             goes_on = spec.interval or spec.nightly
             if goes_on and not spec.options.get("breaker_threshold") and not _starts_soon(evidence, sample, spec, job):
                 yield Violation("I9", f"{job.name}: slot {job.next_run_at} shall start at {job.wake_at}")
+
+
+def _waits_elsewhere(evidence: Evidence, row: Row) -> bool:
+    """Whether a run was handed over, and no process has taken it yet: it holds the place of its job."""
+    spec = evidence.specs.get(row.job)
+    return spec is not None and "handover_timeout" in spec.options and row.status == "pending"
 
 
 def _starts_soon(evidence: Evidence, sample: Sample, spec: Spec, job: JobRow) -> bool:
@@ -90,7 +96,8 @@ def one_catch_up(evidence: Evidence) -> Iterator[Violation]:
 def _runs_the_latest(evidence: Evidence, job: str) -> bool:
     spec = evidence.specs.get(job)
     at_once = spec is not None and spec.has_grid and spec.body != "fails"
-    return spec is not None and at_once and not {"overlap", "misfire"} & spec.options.keys()
+    decided_earlier = spec is not None and "handover_timeout" in spec.options  # when it is promised, not when it starts
+    return spec is not None and at_once and not decided_earlier and not {"overlap", "misfire"} & spec.options.keys()
 
 
 def slots_of_the_schedule(evidence: Evidence) -> Iterator[Violation]:

@@ -9,11 +9,12 @@ from django.db.models import UniqueConstraint
 
 from scheduler.activity import entry
 from scheduler.engine import claim, claim_promised, finish, rescue
+from scheduler.engine.base import Claimed
 from scheduler.engine.outcome import Settled
 from scheduler.executors import checkpoints, forked
 from scheduler.models import Instance
 from scheduler.policy import misfire
-from scheduler.runtime import dispatcher, runner
+from scheduler.runtime import dispatcher, runner, taking
 from scheduler.schedules import timeline
 
 
@@ -102,6 +103,16 @@ def _no_token_in_save() -> None:
     checkpoints.save_state = save_state
 
 
+def _no_claim_by_workers() -> None:
+    """A worker runs what a message names, whoever runs it already."""
+
+    def unclaimed(engine: Any, clock: Any, run_id: int) -> Claimed | None:
+        run = finish.RunLog.objects.using(engine.using).select_related("job").get(pk=run_id)
+        return Claimed(run, engine.registry.get(run.job.task))
+
+    taking._claim = unclaimed
+
+
 def _unconditional(module: Any, *dropped: str) -> None:
     real: Callable[..., None] = module.update_rows
 
@@ -126,4 +137,5 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "news": _no_news,
     "forked": _no_leave,
     "save": _no_token_in_save,
+    "claim": _no_claim_by_workers,
 }

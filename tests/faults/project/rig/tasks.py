@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
+from importlib import import_module
 from threading import Event
 from typing import Any
 
@@ -213,6 +214,9 @@ def load(order: dict[str, Any]) -> None:
     """Register what the controller asks for: the steady jobs but `without`, poison, and a burst at one instant."""
     register("crowd", schedule=Manual())(plain(0.0))
     specs = [*jobs.STEADY, *([jobs.IN_A_PROCESS] if order.get("apart") else [])]
+    if order.get("handed"):
+        import_module("rig.spool")
+        specs.append(jobs.HANDED)
     for spec in specs if order.get("steady", True) else []:
         if spec.name not in order.get("without", ()):
             options = {} if spec.visitors else {**jobs.FOR_EVER, **spec.options}

@@ -48,7 +48,7 @@ class Demo:
 
     @contextmanager
     def served(self) -> Iterator["subprocess.Popen[bytes]"]:
-        command = [sys.executable, "manage.py", "demo", "--port", str(self.port)]
+        command = [sys.executable, "manage.py", "demo", "--no-past", "--port", str(self.port)]
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 command, cwd=ROOT, env=self.env, stdout=log, stderr=log, start_new_session=True, preexec_fn=_heed_ctrl_c
@@ -127,7 +127,7 @@ def _heed_ctrl_c() -> None:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     demo = Demo(tmp_path_factory.mktemp("demo"))
-    demo.manage("demo", "--no-serve")
+    demo.manage("demo", "--no-serve", "--no-past")
     demo.add_jobs({name: {**kwargs, "url": demo.url} for name, kwargs in JOBS.items()})
     with demo.served():
         yield demo
@@ -219,7 +219,7 @@ def test_and_deleted_although_its_prompt_failed(demo: Demo) -> None:
 
 def test_only_so_many_sessions_stay_the_newest_ones(tmp_path: Path) -> None:
     own = Demo(tmp_path)
-    own.manage("demo", "--no-serve")
+    own.manage("demo", "--no-serve", "--no-past")
     own.add_jobs({name: {**JOBS["few"], "url": own.url} for name in ("one", "two", "three")})
     with own.served():
         for name in ("one", "two", "three"):
@@ -253,7 +253,7 @@ for name, minutes in (("third", 20), ("first", 50), ("second", 35)):
 
 def test_several_overdue_jobs_at_boot_run_one_after_the_other_in_order_once_each(tmp_path: Path) -> None:
     demo = Demo(tmp_path)
-    demo.manage("demo", "--no-serve")
+    demo.manage("demo", "--no-serve", "--no-past")
     demo.manage("shell", "-v0", "-c", OVERDUE.replace("URL", demo.url))
     ended = (
         "SELECT j.name, r.status, r.trigger, r.coalesced, started_at, finished_at FROM scheduler_runlog r"

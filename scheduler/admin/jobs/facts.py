@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
+from scheduler.admin import badges
 from scheduler.admin.jobs.history import Hidden, named_run
 from scheduler.admin.jobs.json_text import json_text
 from scheduler.admin.jobs.pictures import pictures_of
@@ -18,17 +20,18 @@ from scheduler.admin.runs.recent import recent_runs
 from scheduler.admin.runs.rows import Row, row_of
 from scheduler.admin.times import DASH, instant, relative, with_times, zone_of
 from scheduler.engine.explain.explain_slot import Explanation, explain_text
-from scheduler.engine.views.datetimes import zone_of_schedule
+from scheduler.engine.views.datetimes import local, said, zone_of_schedule
 from scheduler.engine.views.history import told_kwargs
 from scheduler.engine.views.job_view import JobView
 from scheduler.engine.views.preview import preview_of
 from scheduler.engine.views.result import session_of
+from scheduler.engine.views.upcoming import slots_passed
 from scheduler.engine.views.waiting import Waiting
-from scheduler.exceptions import InvalidOption
+from scheduler.exceptions import ConfigurationError, InvalidOption
 from scheduler.models import FAILURES, Job, JobState, RunLog
 
 SAMPLE = 2_000
-NEXT, LATEST = 10, 10
+NEXT, LATEST, PASSED = 10, 10, 5
 
 
 def facts_of(view: JobView, now: datetime) -> dict[str, Any]:
@@ -136,6 +139,29 @@ def _latest(job: Job, light: Sequence[RunLog]) -> list[Row]:
     runs = RunLog.objects.filter(pk__in=ids).defer("log", "kwargs").order_by("-scheduled_for", "-attempt")
     zone = zone_of(job, settings.TIME_ZONE)
     return [row_of(run, zone) for run in runs]
+
+
+def passed_of(job: Job, now: datetime, among: QuerySet[RunLog]) -> dict[str, Any]:
+    """Return the last slots that were expected, each with its question and how its last attempt stands, in the zone of
+    the job."""
+    try:
+        slots = slots_passed(job, PASSED, now)
+    except ConfigurationError:
+        return {"passed": []}
+    zone = zone_of_schedule(job.schedule)
+    attempts = among.filter(job=job, scheduled_for__in=slots).order_by("attempt") if slots else among.none()
+    rows = attempts.values_list("scheduled_for", "status", "errors")
+    last = {at: badges.run_badge(status, errors) for at, status, errors in rows}
+    return {
+        "passed": [
+            (
+                urlencode({"why": local(at, zone).isoformat(sep=" ")}),
+                with_times(said(at, zone), zone),
+                last.get(at, ""),
+            )
+            for at in slots
+        ]
+    }
 
 
 def why_of(job: Job, text: str, now: datetime, hidden: Hidden) -> dict[str, Explanation | str | None]:

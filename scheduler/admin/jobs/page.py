@@ -15,7 +15,7 @@ from django.utils.translation import ngettext
 from scheduler.admin import badges
 from scheduler.admin.allowed import hidden_runs, may_clear, may_read_runs, runs_for
 from scheduler.admin.jobs.enqueued import facts_of_tasks
-from scheduler.admin.jobs.facts import facts_of, kwargs_told, runs_of, why_of
+from scheduler.admin.jobs.facts import facts_of, kwargs_told, passed_of, runs_of, why_of
 from scheduler.admin.jobs.history import MOST, history_on_page, lines_of
 from scheduler.admin.names import address_of
 from scheduler.admin.page_context import actor_of, now_of, page_context
@@ -65,6 +65,7 @@ class JobPageMixin(_ModelAdmin):
             runs = runs_for(self.admin_site, request, job)
             period = whole_number(request.GET.get("days", ""))
             context |= runs_of(job, now, runs, site=self.admin_site.name, period=period)
+            context |= passed_of(job, now, runs)
             context |= why_of(job, request.GET.get("why", ""), now, hidden)
         template = "admin/scheduler/job/page.html"
         if is_carrier(job):

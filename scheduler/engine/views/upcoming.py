@@ -8,8 +8,10 @@ from operator import attrgetter
 
 from scheduler.engine.plan import Plan, beginning, first_slot
 from scheduler.engine.plan_basis import policy_of, schedule_of
+from scheduler.engine.views.datetimes import shifted
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import Job
+from scheduler.policy.misfire import RESOLUTION
 from scheduler.registry import registry
 
 
@@ -55,6 +57,24 @@ def slots_to_come(job: Job, count: int, now: datetime, *, held_until: datetime |
     run_decides = schedule.from_completion or (job.broken_at and policy.breaker_probe_after)
     later = schedule.upcoming(0 if run_decides else count - 1, max(first, now))
     return bounds_of(job).within([first, *later])
+
+
+def slots_passed(job: Job, count: int, now: datetime) -> list[datetime]:
+    """Return the last `count` slots that the schedule of a job has had since the job was made, the newest first.
+
+    There is none where the slots follow from runs. Raises InvalidSchedule when the job cannot be read.
+    """
+    schedule, bounds = schedule_of(job), bounds_of(job)
+    if schedule.from_completion or schedule.is_dependent or job.anchor_at is None:
+        return []
+    found: list[datetime] = []
+    slot = schedule.previous_before(shifted(min(filter(None, (bounds.last, now))), RESOLUTION))
+    while slot is not None and len(found) < count:
+        if (bounds.first and slot < bounds.first) or (job.created_at and slot <= job.created_at):
+            break
+        found.append(slot)
+        slot = schedule.previous_before(slot)
+    return found
 
 
 def would_run_at(job: Job, now: datetime) -> datetime | None:

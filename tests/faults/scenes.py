@@ -1,6 +1,6 @@
 """What the scenario tests share: a database, some runners with jobs of their own, and short questions about both."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +11,7 @@ from tests.faults.databases import answers, fresh
 from tests.faults.evidence import JobRow, Line, Row
 from tests.faults.processes import Runner
 from tests.faults.rounds import Round, prepared, stop_all
-from tests.faults.timing import wait_for, wall
+from tests.faults.timing import wait_for, wait_while_it_grows, wall
 
 SERVERS = [
     pytest.param("postgresql", marks=pytest.mark.postgresql),
@@ -71,6 +71,11 @@ class Scene:
         value = wait_for(condition, seconds)
         assert value, f"not within {seconds} s: {what}\n" + "\n".join(one.tail() for one in self.runners)
         return value
+
+    def wait_while_it_grows(self, count: Callable[[], int], goal: int, standstill: float) -> None:
+        """Wait until so many are there, for as long as more come; fail with what the runners printed."""
+        found = wait_while_it_grows(count, goal, standstill)
+        assert found >= goal, f"{found} of {goal}\n" + "\n".join(one.tail() for one in self.runners)
 
     def wait_for_instances(self, count: int) -> None:
         self.wait(lambda: len(self.database.sample().instances) == count, what=f"{count} instances")

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from scheduler.admin.allowed import jobs_for, may_read_runs, narrowed_jobs, recent_runs_for
+from scheduler.admin.allowed import jobs_for, may_read_runs, may_see_list, narrowed_jobs, recent_runs_for
 from scheduler.admin.banner import notices
 from scheduler.admin.names import address_of
 from scheduler.admin.overview.day_lanes import DAY, MOST_RUNS, future_lanes, past_lanes
@@ -28,7 +28,7 @@ from scheduler.admin.svg import lanes, load_map
 from scheduler.admin.times import instant
 from scheduler.engine.db.fast_read import read_parts
 from scheduler.engine.views.overdue import one_look
-from scheduler.models import Job
+from scheduler.models import Instance, Job
 
 if TYPE_CHECKING:
     from scheduler.admin.jobs.actions import JobActionsMixin as _ModelAdmin
@@ -72,6 +72,7 @@ class OverviewMixin(_ModelAdmin):
             "notices": [*notices(request, narrowed_jobs(self.admin_site, request)), *nights(numbers)],
             "nothing_registered": not jobs and number == 1,
             "may_add_job": may_add_job(self, request),
+            "may_see_instances": may_see_list(self.admin_site, request, Instance),
             **_hour_to_come(self.admin_site, request),
             "future": lanes(future, now, now, _future_words(future), "sched-missed-2"),
             **self._load(request),

@@ -69,3 +69,9 @@ def failing() -> None:
 @register("careful", confirm="Sends a mail to everybody.")
 def careful() -> None:
     """Be confirmed."""
+
+
+@register("to_run_with", schedule=DailyAt(hour=5), kwargs={"days": 7})
+def to_run_with(days: int = 7) -> str:
+    """Be run with other arguments."""
+    return f"{days} days"

@@ -11,6 +11,7 @@ class Failure:
     """A way to fail."""
 
     kind: str
+    """The class, with its module, as a run keeps it."""
     error: str
 
 
@@ -48,6 +49,8 @@ HABITS = (
     Habit("notify_on_call", 0.008, 0.6, 2 * HOUR, (10, 15, 20, 60), fails=0.55, result="delivered"),
 )
 
+MODULES = {"OperationalError": "django.db.utils", "ServiceError": "scheduler.contrib.sessions.client"}
+"""Where the classes come from that Python does not have."""
 _CALL = """Traceback (most recent call last):
   File "/srv/plant/alarms/tasks.py", line {line}, in {task}
     {code}
@@ -62,11 +65,11 @@ def _failure(kind: str, task: str, line: int, code: str, place: tuple[str, int, 
     error = _CALL.format(
         line=line, task=task, code=code, module=module, deeper=deeper, function=function, kind=kind, words=words
     )
-    return Failure(kind, error)
+    return Failure(f"{MODULES.get(kind, 'builtins')}.{kind}", error)
 
 
 _ASSISTANT = (
-    _failure("SessionServiceError", "send_prompt", 88, "answer = service.ask(session, prompt)",
+    _failure("ServiceError", "send_prompt", 88, "answer = service.ask(session, prompt)",
              ("assistant", 41, "ask"), "the assistant answered 503: too many sessions"),
     _failure("TimeoutError", "send_prompt", 88, "answer = service.ask(session, prompt)",
              ("assistant", 57, "read"), "no answer within 20 s"),

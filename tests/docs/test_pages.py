@@ -21,6 +21,21 @@ def test_every_link_to_a_page_leads_there(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_every_picture_is_there_and_says_what_it_shows(name: str) -> None:
+    path = ROOT / name
+    shown = re.findall(r'(?:srcset|src)="([^"]+)"', path.read_text())
+    assert [one for one in shown if not (path.parent / one).exists()] == []
+    assert not re.search(r'<img (?![^>]*alt="[^"]+")', path.read_text())
+
+
+def test_the_tour_has_each_picture_in_light_and_dark_and_no_file_is_left_over() -> None:
+    shown = set(re.findall(r'(?:srcset|src)="images/([^"]+)"', page("tour.md")))
+    assert {name.replace("-dark", "-light") for name in shown} <= shown
+    assert {name.replace("-light", "-dark") for name in shown} <= shown
+    assert shown == {path.name for path in (ROOT / "docs" / "images").glob("*.png")}
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_link_to_a_heading_finds_it(name: str) -> None:
     path = ROOT / name
     links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", path.read_text())

@@ -19,6 +19,7 @@ from scheduler.schedules.duration import LONGEST
 
 LARGEST = 64 * 1024
 """Characters of JSON that are kept of a state, of totals, of a progress."""
+LOGGER = logging.getLogger("scheduler.task")
 
 
 class LogLines:
@@ -89,7 +90,7 @@ class RunContext:
 
     Of a run that has called `save` and does not succeed, what was saved last is kept.
     """
-    logger: logging.Logger = field(default_factory=lambda: logging.getLogger("scheduler.task"))
+    logger: logging.Logger = LOGGER
     log: LogLines = field(default_factory=lambda: LogLines(64_000), repr=False)
     stop_reason: str = ""
     """Why the run was asked to stop: shutdown, cancelled, replaced, timeout or lease; empty when it was not."""

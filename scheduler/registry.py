@@ -185,18 +185,19 @@ BUILT_IN = {
     "django tasks, async": "scheduler.contrib.tasks.calls.ASYNC",
 }
 """Tasks that every process has, and no list shows: they call what was enqueued. Imported at the first call."""
+_imported: dict[str, "Task"] = {}
 
 
 def _built_in(name: str) -> "Task | None":
     """Return a task of our own; None where there is none of the name, or its extra is not installed."""
-    if (path := BUILT_IN.get(name)) is None:
-        return None
+    if (path := BUILT_IN.get(name)) is None or name in _imported:
+        return _imported.get(name)
     module, _, attribute = path.rpartition(".")
     try:
         task: Task = getattr(import_module(module), attribute)
     except ImportError:
         return None
-    return task
+    return _imported.setdefault(name, task)
 
 
 def register(

@@ -41,6 +41,8 @@ runs_asked_to_stop = Signal()
 """Runs were asked to stop: `run_ids`; the process that runs them acts on it."""
 jobs_changed = Signal()
 """Definitions or plans changed in this process; wakes the dispatcher."""
+tasks_enqueued = Signal()
+"""Tasks were enqueued in this process; the dispatcher looks for them."""
 
 
 def after_commit(signal: Signal, sender: Any, *, using: str | None, **values: Any) -> None:

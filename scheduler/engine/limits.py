@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 
 from django.db.models import Count, Max, Q, QuerySet
 
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
+from scheduler.engine.db.fast_read import CompiledQuery
 from scheduler.models import EVERYTHING, Group, Job, RunLog, TakenGroups, Trigger, in_groups
 from scheduler.models.primary import locked
 from scheduler.policy import Policy
@@ -101,7 +103,7 @@ def read_limits(engine: Engine, *, waits: bool = False, most: Mapping[str, int] 
     """
     most = conf.GROUPS if most is None else most
     groups = Group.objects.using(engine.using)
-    paused_at = dict(groups.values_list("name", "paused_at"))
+    paused_at: dict[str, datetime | None] = dict(_every_group(engine.using).rows())
     limits = Limits(paused={name for name, at in paused_at.items() if at is not None})
     if most:
         if not most.keys() <= paused_at.keys():
@@ -113,6 +115,11 @@ def read_limits(engine: Engine, *, waits: bool = False, most: Mapping[str, int] 
         for name, places in most.items():
             limits.places[name] = places - living[name] if name in ours else 0
     return limits
+
+
+@lru_cache(maxsize=16)
+def _every_group(using: str) -> CompiledQuery:
+    return CompiledQuery(Group.objects.using(using).values_list("name", "paused_at"))
 
 
 def living_by_group(engine: Engine, names: Iterable[str]) -> Counter[str]:

@@ -19,6 +19,7 @@ from scheduler.engine.release import release_each
 from scheduler.engine.rescue import left_behind, rescue
 from scheduler.engine.running import unheard_claims
 from scheduler.engine.sync.follow_code import follow_refused, follow_renamed
+from scheduler.engine.tasks.queues import most_by_group
 from scheduler.engine.tick import Tick, tick
 from scheduler.executors.pool import Pool
 from scheduler.runtime import publish
@@ -26,7 +27,7 @@ from scheduler.runtime.database_clock import DatabaseClock, StepWatch
 from scheduler.runtime.handing import Handing
 from scheduler.runtime.process_identity import goes_on, is_gone
 from scheduler.runtime.registration import Member
-from scheduler.runtime.service import was_replaced
+from scheduler.runtime.service import LONGEST_WAIT, was_replaced
 
 logger = logging.getLogger("scheduler")
 
@@ -37,6 +38,7 @@ DOUBT_SECONDS = 60.0
 REFUSED_SECONDS = 5.0
 BEATS_TO_WAIT = 2
 BETWEEN_RESCUES = 0.2
+GATHER_SECONDS = 0.01
 NONE: Mapping[str, Handing] = {}
 
 
@@ -49,6 +51,10 @@ class Dispatcher:
     """Whether runs for users, if there are any to come, wait for a worker that they may have."""
     tasks_wait = False
     """Whether tasks wait for a worker that they may have."""
+    gathers = False
+    """Whether so many tasks are being enqueued that the next look comes by itself, in a moment."""
+    _task_came = False
+    """Whether a task was enqueued here since the last pass began."""
     sleeps_until: datetime | None = None
     clock_steps = 0
     _refused_until = _doubt_until = _rescue_from = _look_for_left_at = _sweep_at = float("-inf")
@@ -96,8 +102,16 @@ class Dispatcher:
         """Look again now if what has ended makes something due before the next look."""
         sleeps_until = self.sleeps_until
         starts = [run.job.wake_at for run in settled.finished if run.job.wake_at]
-        grouped = any(run.job.in_group for run in settled.finished)
+        limited = most_by_group()
+        grouped = any(run.job.in_group in limited for run in settled.finished)
         if sleeps_until is None or settled.promised or grouped or any(start < sleeps_until for start in starts):
+            self._wake()
+
+    def enqueued(self) -> None:
+        """Look for a task that was enqueued here: now, or with those that follow. A pass for each would cost more than
+        the tasks."""
+        self._task_came = True
+        if not self.gathers:
             self._wake()
 
     def freed(self) -> None:
@@ -132,7 +146,7 @@ class Dispatcher:
         self._give_back()
         now, capacity, room = self._clock.now(), self._pool.capacity(), self._room_for_users()
         ahead, reach = timedelta(seconds=conf.CLAIM_AHEAD), self._pool.reach()
-        self._pass_at = now
+        self._pass_at, self._task_came = now, False
         handing = {name: one.places() for name, one in self._handing.items()}
         passed = tick(
             self._engine, now, ahead=ahead, capacity=capacity, room=room, reach=reach, handing=handing,
@@ -148,12 +162,17 @@ class Dispatcher:
             self._rescue()
         self._member.ticked_at = now
         self._sweep()
+        return self._seconds_after(passed, room)
+
+    def _seconds_after(self, passed: Tick, room: Room | None) -> float:
+        """Return the seconds until the next pass, and note what is a reason to have it earlier."""
         self.starved = passed.starved
         self.tasks_wait = passed.tasks_wait
         self.users_wait = room is not None and self._pool.room_for_users() <= 0
-        if passed.again or self._has_room():
+        self.gathers = passed.more_tasks_follow  # before the question: a task that comes after it wakes us
+        if passed.again or self._has_room() or (self._task_came and not self.gathers):
             return 0.0
-        return self._seconds_to_sleep(passed.wake_at)
+        return min(self._seconds_to_sleep(passed.wake_at), GATHER_SECONDS if self.gathers else LONGEST_WAIT)
 
     def _room_for_users(self) -> Room | None:
         """Return what there is for users, where tasks follow what they do: without them nothing needs to be asked."""

@@ -24,7 +24,7 @@ from scheduler.runtime.neighbours import Neighbours
 from scheduler.runtime.parts import LAST_STEPS, LAST_WRITES, Parts
 from scheduler.runtime.pruner import Housekeeper
 from scheduler.runtime.service import Service
-from scheduler.signals import jobs_changed, runs_asked_to_stop
+from scheduler.signals import jobs_changed, runs_asked_to_stop, tasks_enqueued
 
 logger = logging.getLogger("scheduler")
 
@@ -87,6 +87,7 @@ class Runner(Parts):
         self.dispatching.stop()
         self.pool.request_stop()
         jobs_changed.disconnect(dispatch_uid=id(self))
+        tasks_enqueued.disconnect(dispatch_uid=id(self))
         runs_asked_to_stop.disconnect(dispatch_uid=id(self))
         self._have_it_leave()
         now = self.clock.monotonic()
@@ -103,6 +104,7 @@ class Runner(Parts):
 
     def _listen(self) -> None:
         jobs_changed.connect(self._wake, weak=False, dispatch_uid=id(self))
+        tasks_enqueued.connect(self._look_for_task, weak=False, dispatch_uid=id(self))
         runs_asked_to_stop.connect(self._stop_runs, weak=False, dispatch_uid=id(self))
 
     def _sending(self, executor: Executor, clock: Clock) -> Service:
@@ -197,3 +199,7 @@ class Runner(Parts):
     def _wake(self, sender: object, **_: object) -> None:
         if self.is_here():
             self.dispatching.wake()
+
+    def _look_for_task(self, sender: object, **_: object) -> None:
+        if self.is_here():
+            self.dispatcher.enqueued()

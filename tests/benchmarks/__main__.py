@@ -15,13 +15,16 @@ from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
-from tests.benchmarks import bench_burst, bench_idle, bench_peers
+from tests.benchmarks import bench_burst, bench_enqueue, bench_idle, bench_peers
 from tests.benchmarks.figures import Figure, table
 
-BENCHMARKS = ("burst", "latency", "scale", "idle", "import", "cron", "processes", "web", "admin", "activity", "peers")
+BENCHMARKS = (
+    "burst", "latency", "scale", "idle", "import", "cron", "processes", "web", "admin", "activity", "enqueue", "peers",
+)  # fmt: skip
 BY_NAME_ONLY = ("soak",)
 VARIANTS: dict[str, Sequence[tuple[str, ...]]] = {
     "burst": bench_burst.VARIANTS,
+    "enqueue": bench_enqueue.VARIANTS,
     "idle": bench_idle.VARIANTS,
     "peers": [(peer,) for peer in bench_peers.PEERS],
 }

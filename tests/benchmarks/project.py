@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,12 +29,12 @@ def database(journal: str, name: str) -> dict[str, Any]:
     return {"ENGINE": "django.db.backends.sqlite3", "NAME": FOLDER / f"{name}.sqlite3", "OPTIONS": options}
 
 
-def setup(journal: str = "wal", *, name: str = "bench", **options: Any) -> None:
-    """Configure Django with nothing but the app, without starting anything."""
+def setup(journal: str = "wal", *, name: str = "bench", apps: Sequence[str] = (), **options: Any) -> None:
+    """Configure Django with nothing but the app, and `apps` that it needs, without starting anything."""
     settings.configure(
         SECRET_KEY="benchmarks only",
         DATABASES={"default": database(journal, name)},
-        INSTALLED_APPS=["scheduler"],
+        INSTALLED_APPS=["scheduler", *apps],
         DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
         USE_TZ=True,
         TIME_ZONE="UTC",
@@ -57,6 +57,13 @@ def clear() -> None:
 
     for model in (RunLog, Job, Instance):
         model.objects.all().delete()
+
+
+def clear_runs() -> None:
+    """Remove all runs, whose jobs stay."""
+    from scheduler.models import RunLog
+
+    RunLog.objects.all().delete()
 
 
 def now() -> datetime:

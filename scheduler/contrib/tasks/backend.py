@@ -20,6 +20,7 @@ from scheduler.exceptions import InvalidOption
 
 if TYPE_CHECKING:
     from scheduler.engine.control.enqueue import Carrier, Waiting
+    from scheduler.policy import Policy
 
 LONGEST_NAME, LONGEST_QUEUE = 255, 94
 """Characters that the columns hold."""
@@ -56,6 +57,7 @@ class SchedulerBackend(BaseTaskBackend):  # type: ignore[misc]
     def __init__(self, alias: str, params: Mapping[str, Any]) -> None:
         super().__init__(alias, params)
         self.params = params
+        self._policy: Policy | None = None
 
     def validate_task(self, task: Any) -> None:
         """Raise InvalidTask for a task that cannot wait here. A `run_after` that is a timedelta means from now."""
@@ -135,7 +137,7 @@ class SchedulerBackend(BaseTaskBackend):  # type: ignore[misc]
             name=self._name(task),
             task="django tasks, async" if is_async(task.func) else "django tasks",
             source=DJANGO_TASKS,
-            policy=policy_of(self.options or {}, own_options(task)),
+            policy=self._policy_of(task),
             group=group_of(task.queue_name),
             description=f"Calls of {task.module_path}"[:LONGEST_NAME],
         )
@@ -157,6 +159,14 @@ class SchedulerBackend(BaseTaskBackend):  # type: ignore[misc]
         if (unique := unique_of(task)) is not None:
             envelope["unique"] = unique
         return Waiting(kwargs=envelope, priority=int(task.priority), due_at=_instant(run_after))
+
+    def _policy_of(self, task: Any) -> "Policy":
+        """Return the policy of a task; that of all tasks without options of their own is made once."""
+        if own := own_options(task):
+            return policy_of(self.options or {}, own)
+        if self._policy is None:
+            self._policy = policy_of(self.options or {}, own)
+        return self._policy
 
     def _name(self, task: Any) -> str:
         return f"{self.alias}:{task.queue_name}:{task.module_path}"

@@ -7,12 +7,11 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from scheduler.context import RunContext
-from scheduler.contrib.tasks.compat import Library, library_of
 from scheduler.contrib.tasks.ledger import attempts_up_to
 from scheduler.contrib.tasks.options import stored_bytes
-from scheduler.contrib.tasks.paths import is_known, task_at
-from scheduler.contrib.tasks.results import result_of, task_as_enqueued
-from scheduler.contrib.tasks.telling import sender_of, tell, tell_from_loop
+from scheduler.contrib.tasks.paths import is_known
+from scheduler.contrib.tasks.results import result_of
+from scheduler.contrib.tasks.telling import tell, tell_from_loop, teller_of
 from scheduler.contrib.tasks.values import as_stored
 from scheduler.registry import Task
 
@@ -21,18 +20,20 @@ class Call:
     """One call of a task: what it is called with, and what becomes of what it returns."""
 
     def __init__(self, context: RunContext, envelope: dict[str, Any]) -> None:
-        self._context = context
-        self.task = task_as_enqueued(task_at(envelope["task"]), envelope)
-        self.library: Library = library_of(self.task)
-        self.sender = sender_of(self.task)
-        self.result = result_of(self.library, self.task, attempts_up_to(context._row))
+        self._context, run = context, context._row
+        teller = run.teller = teller_of(run)
+        self.library, self.task, self._backend = teller
+        self.sender = teller.sender
+        self.result = result_of(self.library, self.task, attempts_up_to(run))
         own = (self.library.base.TaskContext(task_result=self.result),) if self.task.takes_context else ()
         self.args, self.kwargs = (*own, *envelope["args"]), envelope["kwargs"]
 
     def returned(self, value: Any) -> Any:
         """Keep what the task returned; raises TypeError for what JSON lacks, ValueError for what is too large."""
+        if value is None:
+            return None
         stored = as_stored(self.library, value)
-        limit = stored_bytes(getattr(self.task.get_backend(), "options", {}))
+        limit = stored_bytes(getattr(self._backend, "options", {}))
         if stored is not None and (size := len(json.dumps(stored, ensure_ascii=False).encode())) > limit:
             raise ValueError(f"The return value has {size} bytes of JSON; at most {limit} are stored (OPTIONS: store).")
         self._context._return_value = stored

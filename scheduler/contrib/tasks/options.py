@@ -23,7 +23,7 @@ MOST_STORED = 100_000_000
 def policy_of(options: Mapping[str, Any], own: Mapping[str, Any]) -> Policy:
     """Return the policy that the options of a backend and those of a task make; raises InvalidOption."""
     given = {name: options[name] for name in OF_POLICY if name in options}
-    given |= {name: value for name, value in own.items() if value is not None}
+    given |= own
     attempts = checked_whole("max_attempts", given.pop("max_attempts", 1))
     if attempts < 1:
         raise InvalidOption(f"max_attempts is {attempts}; it must be at least 1.")
@@ -38,7 +38,7 @@ def stored_bytes(options: Mapping[str, Any]) -> int:
 
 def own_options(task: object) -> dict[str, Any]:
     """Return what a task says itself: a task of this backend's class."""
-    return {name: getattr(task, name, None) for name in OF_TASK}
+    return {name: value for name in OF_TASK if (value := getattr(task, name, None)) is not None}
 
 
 def wrong_options(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,19 +1,39 @@
 """Telling: the signals of Django Tasks, of the library that a task is of. No receiver can break an enqueue or a run."""
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from scheduler.contrib.tasks.compat import Library, library_of
 from scheduler.contrib.tasks.errors import TaskCancelled, TaskLost
 
 
-def sender_of(task: Any) -> type:
-    """Return the class of the backend of a task; that of this package where the alias is gone."""
-    with suppress(Exception):
-        return type(task.get_backend())
-    from scheduler.contrib.tasks.backend import SchedulerBackend
+class Teller(NamedTuple):
+    """What the receivers hear of one call of a task is told with."""
 
-    return SchedulerBackend
+    library: Library
+    task: Any
+    backend: Any
+    """None where its alias is gone."""
+
+    @property
+    def sender(self) -> type:
+        """The class of the backend; that of this package where the alias is gone."""
+        if self.backend is not None:
+            return type(self.backend)
+        from scheduler.contrib.tasks.backend import SchedulerBackend
+
+        return SchedulerBackend
+
+
+def teller_of(run: Any) -> Teller:
+    """Return what is told of an attempt with; raises ImportError where its task is gone."""
+    from scheduler.contrib.tasks.paths import task_at
+    from scheduler.contrib.tasks.results import task_as_enqueued
+
+    task, backend = task_as_enqueued(task_at(run.kwargs["task"]), run.kwargs), None
+    with suppress(Exception):
+        backend = task.get_backend()
+    return Teller(library_of(task), task, backend)
 
 
 def tell(library: Library, signal: str, sender: type, result: Any) -> None:
@@ -28,18 +48,20 @@ async def tell_from_loop(library: Library, signal: str, sender: type, result: An
 
 def result_of_attempt(run: Any) -> Any:
     """Return the result of the task of an attempt, as that stands."""
-    from scheduler.contrib.tasks.ledger import attempts_up_to
-    from scheduler.contrib.tasks.paths import task_at
-    from scheduler.contrib.tasks.results import result_of, task_as_enqueued
+    return _result(run, teller_of(run))
 
-    task = task_as_enqueued(task_at(run.kwargs["task"]), run.kwargs)
-    return result_of(library_of(task), task, attempts_up_to(run))
+
+def _result(run: Any, teller: Teller) -> Any:
+    from scheduler.contrib.tasks.ledger import attempts_up_to
+    from scheduler.contrib.tasks.results import result_of
+
+    return result_of(teller.library, teller.task, attempts_up_to(run))
 
 
 def tell_end(run: Any) -> None:
     """Tell of the end of a task after which no further attempt follows, once that is committed."""
-    result = result_of_attempt(run)
-    library, sender = library_of(result.task), sender_of(result.task)
+    teller = run.teller or teller_of(run)  # none where it ran in another process
+    library, sender, result = teller.library, teller.sender, _result(run, teller)
     if result.status.value != "FAILED":
         tell(library, "task_finished", sender, result)
         return

@@ -69,7 +69,6 @@ def run_once(
     else:
         run, _ = put_under(using, carrier, checked_key("key", key), waiting, now, replace=replace)
     run._state.adding, run._state.db = False, using
-    run._state.fields_cache.clear()  # of its job it has the id only
     return run
 
 

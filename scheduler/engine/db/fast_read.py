@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from types import NoneType
 from typing import Any, TypeVar
 
 from django.core.exceptions import EmptyResultSet
@@ -18,28 +19,24 @@ SOME_INSTANT = datetime(1971, 1, 1, tzinfo=UTC)
 
 
 class CompiledQuery:
-    """A query that differs in one instant only from one time to the next, compiled once."""
+    """A query that differs in one value at most from one time to the next, compiled once: `stands` stands for it."""
 
-    def __init__(self, rows: models.QuerySet[Any, tuple[Any, ...]]) -> None:
+    def __init__(self, rows: models.QuerySet[Any, Any], stands: Any = SOME_INSTANT) -> None:
         compiler = rows.query.get_compiler(using=rows.db)
         self._using = rows.db
         self._statement, self._parameters = compiler.as_sql()
         self._converters = compiler.get_converters([one for one, *_ in compiler.select])
-        self._places = {place for place, value in enumerate(self._parameters) if value == self._prepared(SOME_INSTANT)}
+        self._places = {place for place, value in enumerate(self._parameters) if value == self._prepared(stands)}
 
-    def rows(self, at: datetime) -> Iterator[Sequence[Any]]:
-        """Ask about `at`; yields each row as `values_list` does."""
-        value, connection = self._prepared(at), connections[self._using]
+    def rows(self, of: Any = None) -> Iterator[tuple[Any, ...]]:
+        """Ask about a value; yields each row as `values_list` does."""
+        value = self._prepared(of)
         parameters = [value if place in self._places else other for place, other in enumerate(self._parameters)]
-        for row in _fetched(self._using, self._statement, parameters):
-            values = list(row)
-            for place, (converters, expression) in self._converters.items():
-                for convert in converters:
-                    values[place] = convert(values[place], expression, connection)
-            yield values
+        return _read(self._using, self._statement, parameters, self._converters)
 
-    def _prepared(self, at: datetime) -> Any:
-        return InstantField().get_db_prep_value(at, connections[self._using])
+    def _prepared(self, value: Any) -> Any:
+        is_instant = isinstance(value, datetime)
+        return InstantField().get_db_prep_value(value, connections[self._using]) if is_instant else value
 
 
 def read_rows(rows: models.QuerySet[M]) -> list[M]:
@@ -62,13 +59,15 @@ def read_values(rows: models.QuerySet[Any, Any]) -> Iterator[tuple[Any, ...]]:
         statement, parameters = compiler.as_sql()
     except EmptyResultSet:
         return
-    columns = list(zip(*_fetched(rows.db, statement, parameters), strict=True))
-    if not columns:
-        return
-    for position, (convert, expression) in compiler.get_converters([one for one, *_ in compiler.select]).items():
+    yield from _read(rows.db, statement, parameters, compiler.get_converters([one for one, *_ in compiler.select]))
+
+
+def _read(using: str, statement: str, parameters: Sequence[Any], converters: Any) -> Iterator[tuple[Any, ...]]:
+    columns = list(zip(*_fetched(using, statement, parameters), strict=True))
+    for position, (convert, expression) in converters.items() if columns else ():
         if not _needs_nothing(columns[position], expression.output_field):
-            columns[position] = _converted(columns[position], convert, expression, connections[rows.db])
-    yield from zip(*columns, strict=True)
+            columns[position] = _converted(columns[position], convert, expression, connections[using])
+    return zip(*columns, strict=True)
 
 
 def read_parts(rows: models.QuerySet[M], names: Sequence[str]) -> list[M]:
@@ -101,8 +100,10 @@ def _fetched(using: str, statement: str, parameters: Sequence[Any]) -> list[tupl
 
 
 def _needs_nothing(values: Sequence[Any], field: Any) -> bool:
-    """Whether the driver has read all values as what they are: texts, numbers, and on SQLite instants."""
+    """Whether the driver has read all values as what they are: texts, numbers, nulls, and on SQLite instants."""
     types = set(map(type, values))
+    if types == {NoneType}:
+        return bool(field.null)
     if isinstance(field, InstantField):
         return types == {datetime} and all(one.tzinfo is UTC and one is not NO_INSTANT for one in values)
     return (isinstance(field, Text) and bytes not in types) or (isinstance(field, Number) and types == {int})

@@ -1,10 +1,12 @@
 """Claim: take tasks that wait, the highest priority first. Their jobs are read, and neither locked nor written."""
 
 from datetime import datetime
+from functools import lru_cache
 
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.claim import Claims
 from scheduler.engine.db.bulk import LostRace, update_rows
+from scheduler.engine.db.fast_read import SOME_INSTANT, CompiledQuery, part_of, read_rows
 from scheduler.engine.db.one_by_one import each_alone, together
 from scheduler.engine.db.transactions import write_transaction
 from scheduler.engine.limits import Limits, read_limits
@@ -20,6 +22,7 @@ from scheduler.models.primary import locked
 
 NEEDED = ("task", "group", "enabled", "paused_at", "paused_until")
 COLUMNS = ("token", "status", "due_at", "started_at", "instance_id", "worker")
+NAMES = [field.attname for field in RunLog._meta.concrete_fields]
 MOST_LOOKS = 10
 """Looks of one pass behind tasks that have to wait. Each but the first leaves out all that wait for the same."""
 
@@ -71,17 +74,12 @@ def _claim_one_by_one(engine: Engine, now: datetime, limit: int) -> Claims:
 
 def _takeable(engine: Engine, now: datetime, limit: int, limits: Limits, run_id: int | None) -> list[RunLog]:
     """Lock the tasks that may start; where some have to wait, those of other jobs behind them."""
-    ready = RunLog.objects.using(engine.using).ready_tasks(now)
-    if run_id is not None:
-        ready = ready.filter(pk=run_id)
-    elif aside := runs_aside(engine, now):
-        ready = ready.exclude(pk__in=aside)
+    aside = set(runs_aside(engine, now)) if run_id is None else set()
     taken: dict[int, RunLog] = {}
     waiting: set[int] = set()
     for _ in range(MOST_LOOKS):
-        others = locked(ready.exclude(job__in=waiting).exclude(pk__in=taken), skip_locked=True)
-        found = with_jobs(engine, others[: limit - len(taken)])
-        before = len(waiting)
+        due = _due(engine.using, now, limit - len(taken), run_id, but=aside | taken.keys(), waiting=waiting)
+        found, before = with_jobs(engine, due), len(waiting)
         for run in found:
             if run.job_id not in waiting and _may_start(engine, run, now, limits):
                 taken[run.pk] = run
@@ -91,6 +89,24 @@ def _takeable(engine: Engine, now: datetime, limit: int, limits: Limits, run_id:
             break
         waiting |= _waiting(engine, now, limits)
     return list(taken.values())
+
+
+def _due(
+    using: str, now: datetime, limit: int, run_id: int | None, *, but: set[int], waiting: set[int]
+) -> list[RunLog]:
+    """Lock the first tasks that are due: but for some, and for those of jobs whose tasks are waiting."""
+    if run_id is None and not (but or waiting):
+        return [part_of(RunLog, using, NAMES, values) for values in _first_due(using, limit).rows(now)]
+    ready = RunLog.objects.using(using).ready_tasks(now).exclude(job__in=waiting).exclude(pk__in=but)
+    if run_id is not None:
+        ready = ready.filter(pk=run_id)
+    return read_rows(locked(ready, skip_locked=True)[:limit])
+
+
+@lru_cache(maxsize=64)
+def _first_due(using: str, limit: int) -> CompiledQuery:
+    """Almost every pass asks this alone, and Django takes longer to compile it than a database to answer."""
+    return CompiledQuery(locked(RunLog.objects.using(using).ready_tasks(SOME_INSTANT), skip_locked=True)[:limit])
 
 
 def _waiting(engine: Engine, now: datetime, limits: Limits) -> set[int]:

@@ -7,6 +7,7 @@ from django.db import IntegrityError
 
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.db.bulk import LostRace, insert_runs, update_rows
+from scheduler.engine.db.fast_read import read_rows
 from scheduler.engine.db.tally import count_runs
 from scheduler.engine.db.transactions import write_transaction
 from scheduler.engine.outcome import Finished, Outcome, Settled
@@ -71,7 +72,7 @@ def _end(run: RunLog, outcome: Outcome, settled: Settled) -> list[RunLog]:
 def _as_stored(engine: Engine, ends: Sequence[Finished], settled: Settled) -> list[tuple[RunLog, Outcome]]:
     """Return the tasks that may still be ended, as the database has them; notes those whose token is void."""
     rows = RunLog.objects.using(engine.using).filter(pk__in=[end.run.pk for end in ends]).order_by("pk")
-    stored = {run.pk: run for run in with_jobs(engine, locked(rows))}
+    stored = {run.pk: run for run in with_jobs(engine, read_rows(locked(rows)))}
     valid = []
     for end in ends:
         run = stored.get(end.run.pk)

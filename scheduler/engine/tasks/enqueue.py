@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from django.db import IntegrityError, connections, transaction
@@ -15,7 +15,7 @@ from scheduler.engine.db.transactions import write_once, write_transaction
 from scheduler.engine.tasks.carriers import Carrier, forget, job_of
 from scheduler.exceptions import SchedulerError
 from scheduler.models import Job, RunLog, Status, Trigger
-from scheduler.models.job import announce
+from scheduler.signals import after_commit, tasks_enqueued
 
 MOST_TRIES = 100
 AT_ONCE = 1000
@@ -42,13 +42,18 @@ def put(using: str, carrier: Carrier, task: Waiting, now: datetime) -> RunLog:
     transaction that was rolled back, it is made again.
     """
     for _ in range(MOST_TRIES):
-        run = _row(Job(pk=job_of(using, carrier)), task, now)
+        run = _row(job_of(using, carrier), task, now)
         if _carry_out(using, partial(_insert, connections[using], run, carrier.name)):
-            announce(using)
+            announce_tasks(using)
             return run
         if not Job.objects.using(using).filter(pk=run.job_id, name=carrier.name).exists():
             forget(using, carrier)
     raise SchedulerError(f"The task cannot be written: {MOST_TRIES} slots of {carrier.name!r} are taken.")
+
+
+def announce_tasks(using: str) -> None:
+    """Have this process's dispatcher look for tasks once those that were enqueued are committed."""
+    after_commit(tasks_enqueued, RunLog, using=using)
 
 
 def put_many(using: str, carrier: Carrier, tasks: Sequence[Waiting], now: datetime) -> list[RunLog]:
@@ -58,14 +63,14 @@ def put_many(using: str, carrier: Carrier, tasks: Sequence[Waiting], now: dateti
     written = []
     for start in range(0, len(tasks), AT_ONCE):
         written += _put_together(using, carrier, tasks[start : start + AT_ONCE], now)
-    announce(using)
+    announce_tasks(using)
     return written
 
 
 def _put_together(using: str, carrier: Carrier, tasks: Sequence[Waiting], now: datetime) -> list[RunLog]:
     for _ in range(MOST_TRIES):
-        job = Job(pk=job_of(using, carrier))
-        rows = [_row(job, task, now) for task in tasks]
+        job_id = job_of(using, carrier)
+        rows = [_row(job_id, task, now) for task in tasks]
         outside = not connections[using].in_atomic_block
         try:
             with write_transaction(using) if outside else transaction.atomic(using=using):
@@ -74,7 +79,7 @@ def _put_together(using: str, carrier: Carrier, tasks: Sequence[Waiting], now: d
         except IntegrityError as error:
             if not _is_there(using, carrier):  # deleted since it was looked for
                 forget(using, carrier)
-            elif not RunLog.objects.using(using).filter(job=job, scheduled_for__gte=rows[0].scheduled_for).exists():
+            elif not RunLog.objects.using(using).filter(job=job_id, scheduled_for__gte=rows[0].scheduled_for).exists():
                 raise
             refused = error  # or another process has enqueued in one of these microseconds
     raise refused
@@ -86,7 +91,7 @@ def put_again(using: str, job_id: int, tasks: Sequence[Waiting], now: datetime) 
         outside = not connections[using].in_atomic_block
         try:
             with write_transaction(using) if outside else transaction.atomic(using=using):
-                insert_runs(using, [_row(Job(pk=job_id), task, now) for task in tasks])
+                insert_runs(using, [_row(job_id, task, now) for task in tasks])
             return
         except IntegrityError as error:
             if not Job.objects.using(using).filter(pk=job_id).exists():
@@ -100,10 +105,10 @@ def _is_there(using: str, carrier: Carrier) -> bool:
     return Job.objects.using(using).filter(pk=job_of(using, carrier), name=carrier.name).exists()
 
 
-def _row(job: Job, task: Waiting, now: datetime) -> RunLog:
+def _row(job_id: int, task: Waiting, now: datetime) -> RunLog:
     slot = distinct(now)
-    return RunLog.of(
-        job,
+    return RunLog.of_id(
+        job_id,
         scheduled_for=slot,
         trigger=Trigger.TASK,
         status=Status.PENDING,
@@ -127,20 +132,25 @@ def _insert(connection: BaseDatabaseWrapper, run: RunLog, name: str) -> int:
     """
     if connection.vendor == "mysql":
         return _insert_on_mysql(connection, run)
-    quote = connection.ops.quote_name
-    fields, values = _values(connection, run)
-    server = connection.vendor == "postgresql"
-    places = ", ".join(f"%s::{field.rel_db_type(connection)}" if server else "%s" for field in fields[1:])
-    statement = (
-        f"{_insert_into(connection, fields)} SELECT {quote('id')}, {places}"
+    job_id, *values = _values(connection, run)
+    with connection.cursor() as cursor:
+        cursor.execute(_statement(connection.alias), [*values, job_id, name])
+        if written := int(cursor.rowcount):
+            run.pk = cursor.fetchone()[0] if connection.vendor == "postgresql" else cursor.lastrowid
+        return written
+
+
+@lru_cache(maxsize=16)
+def _statement(using: str) -> str:
+    """Made once: that takes as long as to carry it out."""
+    connection = connections[using]
+    quote, server = connection.ops.quote_name, connection.vendor == "postgresql"
+    places = ", ".join(f"%s::{field.rel_db_type(connection)}" if server else "%s" for field in _fields()[1:])
+    return (
+        f"{_insert_into(connection)} SELECT {quote('id')}, {places}"
         f" FROM {quote(Job._meta.db_table)} WHERE {quote('id')} = %s AND {quote('name')} = %s ON CONFLICT DO NOTHING"
         f"{' RETURNING id' if server else ''}"
     )
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [*values[1:], values[0], name])
-        if written := int(cursor.rowcount):
-            run.pk = cursor.fetchone()[0] if server else cursor.lastrowid
-        return written
 
 
 def _insert_on_mysql(connection: BaseDatabaseWrapper, run: RunLog) -> int:
@@ -148,11 +158,10 @@ def _insert_on_mysql(connection: BaseDatabaseWrapper, run: RunLog) -> int:
 
     INSERT … SELECT would hold the lock of the counter of ids while it waits for the row of the job.
     """
-    fields, values = _values(connection, run)
-    places = ", ".join(["%s"] * len(fields))
+    places = ", ".join(["%s"] * len(COLUMNS))
     with connection.cursor() as cursor:
         try:
-            cursor.execute(f"{_insert_into(connection, fields)} VALUES ({places})", values)
+            cursor.execute(f"{_insert_into(connection)} VALUES ({places})", _values(connection, run))
         except IntegrityError as error:
             if error.args[:1] in ((DUPLICATE,), (NO_PARENT,)):
                 return 0
@@ -161,12 +170,16 @@ def _insert_on_mysql(connection: BaseDatabaseWrapper, run: RunLog) -> int:
         return int(cursor.rowcount)
 
 
-def _values(connection: BaseDatabaseWrapper, run: RunLog) -> tuple[list[Any], list[Any]]:
-    fields: list[Any] = [RunLog._meta.get_field(column) for column in COLUMNS]
-    return fields, [field.get_db_prep_save(getattr(run, field.attname), connection) for field in fields]
+def _values(connection: BaseDatabaseWrapper, run: RunLog) -> list[Any]:
+    return [field.get_db_prep_save(getattr(run, field.attname), connection) for field in _fields()]
 
 
-def _insert_into(connection: BaseDatabaseWrapper, fields: Sequence[Any]) -> str:
+@cache
+def _fields() -> list[Any]:
+    return [RunLog._meta.get_field(column) for column in COLUMNS]
+
+
+def _insert_into(connection: BaseDatabaseWrapper) -> str:
     quote = connection.ops.quote_name
-    names = ", ".join(quote(field.column) for field in fields)
+    names = ", ".join(quote(field.column) for field in _fields())
     return f"INSERT INTO {quote(RunLog._meta.db_table)} ({names})"

@@ -9,10 +9,9 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from scheduler.engine.db.transactions import write_transaction
 from scheduler.engine.tasks.carriers import Carrier, job_of
-from scheduler.engine.tasks.enqueue import DUPLICATE, MOST_TRIES, Waiting, put
+from scheduler.engine.tasks.enqueue import DUPLICATE, MOST_TRIES, Waiting, announce_tasks, put
 from scheduler.exceptions import SchedulerError
 from scheduler.models import RunKey, RunLog, Status
-from scheduler.models.job import announce
 
 
 def put_under(
@@ -68,7 +67,7 @@ def _move(using: str, known: Any, task: Waiting, now: datetime) -> bool:
     # By its key and what no index has: MariaDB would lock it by another index, and processes block each other.
     as_read = RunLog.objects.using(using).filter(pk=known.waits, status=Status.PENDING)
     is_moved = bool(as_read.update(**columns))
-    announce(using)
+    announce_tasks(using)
     return is_moved
 
 

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import environ
+
 SECRET_KEY = "benchmarks only"
 INSTALLED_APPS = ["django.contrib.contenttypes", *os.environ["BENCH_APPS"].split(",")]
 DATABASES = {
@@ -16,6 +18,8 @@ DATABASES = {
         },
     }
 }
+if "DATABASE_URL" in os.environ:
+    DATABASES["default"] = environ.Env().db("DATABASE_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"

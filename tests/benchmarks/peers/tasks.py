@@ -11,3 +11,8 @@ except ImportError:  # Django before 6.0
 @task()
 def noting(due: float) -> None:
     noted(due)
+
+
+@task()
+def nothing() -> None:
+    pass

@@ -1,0 +1,166 @@
+"""Django Tasks: calls that are enqueued and run at once, here by this project and by the workers of django-tasks-db."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median, quantiles
+from typing import Any
+
+from django.db import connection
+
+from tests.benchmarks import project
+from tests.benchmarks.figures import Figure
+from tests.benchmarks.peers.django_tasks_db import TasksDatabase
+from tests.benchmarks.peers.notes import forget, notes
+
+TASKS = 10_000
+ROUNDS = 3
+SINGLES = 200
+SPACING = 0.02
+SINGLES_OF_WORKERS = 20
+SPACING_OF_WORKERS = 0.7
+"""No multiple of the second after which its workers look, so that the singles come at any time of it."""
+PATIENCE = 300.0
+GOAL, GOAL_OF_LATENCY, GOAL_OF_STATEMENTS = 3000, 2.0, 3
+VARIANTS = (("ours",), ("workers",))
+
+
+def one_by_one(task: Any, count: int) -> None:
+    for _ in range(count):
+        task.enqueue()
+
+
+def in_a_transaction(task: Any, count: int) -> None:
+    from django.db import transaction
+
+    with transaction.atomic():
+        one_by_one(task, count)
+
+
+def at_once(task: Any, count: int) -> None:
+    from scheduler.contrib.tasks import enqueue_many
+
+    enqueue_many(task, [((), {})] * count)
+
+
+Ways = dict[str, Callable[[Any, int], None]]
+WAYS: Ways = {"one by one": one_by_one, "in one transaction": in_a_transaction, "by enqueue_many": at_once}
+WAYS_OF_WORKERS: Ways = {"one by one": one_by_one}
+
+
+@contextmanager
+def _counted() -> Iterator[list[str]]:
+    """Count the statements of this thread."""
+    seen: list[str] = []
+
+    def note(execute: Any, sql: str, *rest: Any) -> Any:
+        seen.append(sql)
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(note):
+        yield seen
+
+
+def statements(task: Any) -> int:
+    """Return how many statements one enqueue takes, once a process has enqueued the task before."""
+    with _counted() as seen:
+        task.enqueue()
+    return len(seen)
+
+
+def latencies(task: Any, count: int, spacing: float) -> list[float]:
+    """Return the milliseconds from the call of `enqueue` to the first line of the task, one call after the other."""
+    forget()
+    for number in range(count):
+        task.enqueue(time.time())  # noqa: TID251
+        time.sleep(spacing)  # noqa: TID251
+        if number % 10 == 0:
+            project.wait_until(lambda seen=number: len(notes()) > seen, PATIENCE)  # type: ignore[misc]
+    project.wait_until(lambda: len(notes()) >= count, PATIENCE)
+    return [(began - due) * 1000 for due, began in notes()]
+
+
+def _rates(ways: Ways, task: Any, rounds: int, ended: Callable[[int], float]) -> Iterator[tuple[str, list[float]]]:
+    """Yield of each way the tasks per second, from the first call of `enqueue` to the last committed end."""
+    for name, enqueue in ways.items():
+        rates, cpu = [], []
+        for _ in range(rounds):
+            began, used = time.time(), time.process_time()  # noqa: TID251
+            enqueue(task, TASKS)
+            rates.append(TASKS / (ended(TASKS) - began))
+            cpu.append((time.process_time() - used) / TASKS * 1e6)
+        yield name, [median(rates), min(rates), max(rates), min(cpu)]
+
+
+def _figures(
+    whose: str, rates: Iterator[tuple[str, list[float]]], late: list[float], each: int, *, is_ours: bool
+) -> list[Figure]:
+    found = []
+    for name, (middle, least, most, cpu) in rates:
+        note = f"{least:,.0f} to {most:,.0f}; CPU {cpu:.0f} µs a task" if is_ours else "looks once a second"
+        goal = GOAL if is_ours else None
+        found.append(Figure(f"{whose}: {TASKS:,} tasks {name}", middle, "tasks/s", goal, True, note))
+    p99 = f"p99 {quantiles(late, n=100)[98]:.3g} ms"
+    goals = (GOAL_OF_LATENCY, GOAL_OF_STATEMENTS) if is_ours else (None, None)
+    return [
+        *found,
+        Figure(f"{whose}: start latency p50", median(late), "ms", goals[0], note=p99),
+        Figure(f"{whose}: statements of an enqueue", each, "", goals[1]),
+    ]
+
+
+def _ours() -> list[Figure]:
+    project.setup(
+        apps=("django_tasks",), TASKS={"default": {"BACKEND": "scheduler.contrib.tasks.SchedulerBackend"}}
+    )  # fmt: skip
+    project.create_tables()
+    from tests.benchmarks.peers.tasks import nothing, noting
+
+    ends = project.Ends()
+
+    def ended(count: int) -> float:
+        return ends.wait(PATIENCE)
+
+    def expecting(way: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
+        def enqueue(task: Any, count: int) -> None:
+            project.clear_runs()
+            ends.expect(count)
+            way(task, count)
+
+        return enqueue
+
+    with project.running():
+        ends.expect(100)
+        one_by_one(nothing, 100)
+        ended(100)
+        rates = list(_rates({name: expecting(way) for name, way in WAYS.items()}, nothing, ROUNDS, ended))
+        late = latencies(noting, SINGLES, SPACING)
+        each = statements(nothing)
+        return _figures("django-inprocess-scheduler", iter(rates), late, each, is_ours=True)
+
+
+def _workers() -> list[Figure]:
+    peer = TasksDatabase()
+    peer.start()
+    from django_tasks_db.models import DBTaskResult
+
+    from tests.benchmarks.peers.tasks import nothing, noting
+
+    def ended(count: int) -> float:
+        project.wait_until(lambda: DBTaskResult.objects.filter(finished_at__isnull=False).count() >= count, PATIENCE)
+        last: Any = DBTaskResult.objects.latest("finished_at").finished_at
+        return float(last.timestamp())
+
+    try:
+        DBTaskResult.objects.all().delete()
+        late = latencies(noting, SINGLES_OF_WORKERS, SPACING_OF_WORKERS)
+        DBTaskResult.objects.all().delete()
+        rates = list(_rates(WAYS_OF_WORKERS, nothing, 1, ended))
+        each = statements(nothing)
+    finally:
+        peer.stop()
+    return _figures(f"{peer.name}, {len(peer.commands)} workers", iter(rates), late, each, is_ours=False)
+
+
+def measure(whose: str) -> list[Figure]:
+    return _ours() if whose == "ours" else _workers()

@@ -26,13 +26,17 @@ class SchedulerConfig(AppConfig):
         from scheduler import checks, event_log  # noqa: F401 - both register themselves
         from scheduler.models.job import Job
         from scheduler.models.loaded import replan_loaded
+        from scheduler.runtime.listening import channel
         from scheduler.runtime.startup import arm
+        from scheduler.signals import jobs_changed, tasks_enqueued
 
         _register_task_types()
         autodiscover()
         autoreload_started.connect(watch_failed)
         post_migrate.connect(_make_jobs, sender=self)
         pre_save.connect(replan_loaded, sender=Job)
+        jobs_changed.connect(channel.tell_of_jobs)
+        tasks_enqueued.connect(channel.tell_of_tasks)
         arm.arm(_start, stop=_stop, enabled=conf.ENABLED)
 
 

@@ -207,6 +207,9 @@ class Conf:
     AUTODISCOVER_EXCLUDE = names((), "Apps (`shop`) or modules (`shop.tasks`) that are not imported to find tasks.")
     MAX_WORKERS = count(4, "Worker threads in each process.", least=1, most=1000)
     POLL_SECONDS = seconds(5.0, "Longest time until changes made by other processes are seen.", least=0.1, most=60.0)
+    LISTEN = yes_or_no(
+        True, "Whether processes on one PostgreSQL wake each other by NOTIFY, and keep a connection for it."
+    )
     CLAIM_AHEAD = seconds(0.25, "How long before its start a slot may be claimed.", least=0.0, most=5.0)
     HEARTBEAT_SECONDS = seconds(10.0, "How often an instance renews its heartbeat.", least=0.1, most=3600.0)
     INSTANCE_TTL_SECONDS = seconds(60.0, "An instance silent for this long is dead.", least=0.5)

@@ -3,6 +3,7 @@
 import logging
 import os
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from django.db import Error as DatabaseError
 from django.utils.module_loading import import_string
@@ -20,11 +21,15 @@ from scheduler.registry import Registry, registry
 from scheduler.runtime import publish
 from scheduler.runtime.dispatcher import Dispatcher
 from scheduler.runtime.handing import Handing
+from scheduler.runtime.listening.channel import is_possible
 from scheduler.runtime.neighbours import Neighbours
 from scheduler.runtime.parts import LAST_STEPS, LAST_WRITES, Parts
 from scheduler.runtime.pruner import Housekeeper
 from scheduler.runtime.service import Service
 from scheduler.signals import jobs_changed, runs_asked_to_stop, tasks_enqueued
+
+if TYPE_CHECKING:
+    from scheduler.runtime.listening.listener import Listener
 
 logger = logging.getLogger("scheduler")
 
@@ -63,7 +68,9 @@ class Runner(Parts):
         self._hear = [publish.settled, self.dispatcher.settled]
         self.draining = self._draining(clock)
         self.notifying = self._notifying(clock) if conf.NOTIFY or conf.SECRET_PINGS else None
-        own = [self.keeping, self.draining, self.notifying, *self.sending, self.dispatching]
+        self.listener = self._listener(clock) if is_possible(self.engine.using) else None
+        self.listening = Service("listener", self.listener.step, clock) if self.listener else None
+        own = [self.keeping, self.draining, self.notifying, self.listening, *self.sending, self.dispatching]
         self._watch_over(clock, *filter(None, own))
         self.began = self.clock.monotonic()
         self._runs_end_by = float("inf")
@@ -85,6 +92,8 @@ class Runner(Parts):
         self._runs_end_by = self.clock.monotonic() + (conf.SHUTDOWN_SECONDS if seconds is None else seconds)
         self.stopping = True
         self.dispatching.stop()
+        if self.listening is not None:
+            self.listening.stop()
         self.pool.request_stop()
         jobs_changed.disconnect(dispatch_uid=id(self))
         tasks_enqueued.disconnect(dispatch_uid=id(self))
@@ -92,6 +101,8 @@ class Runner(Parts):
         self._have_it_leave()
         now = self.clock.monotonic()
         self.end_threads(max(min(now, self._runs_end_by) + LAST_WRITES, now + LAST_STEPS))
+        if self.listener is not None:
+            self.listener.close()
         log_capture.uninstall()
 
     def is_running(self) -> bool:
@@ -111,6 +122,13 @@ class Runner(Parts):
         handing = self.handing[executor.name] = Handing(executor, wake=lambda: sending.wake())
         sending = Service(f"{executor.name} handover", handing.step, clock, log_every=60.0)
         return sending
+
+    def _listener(self, clock: Clock) -> "Listener":
+        from scheduler.runtime.listening.listener import Listener  # on PostgreSQL only
+
+        return Listener(
+            self.engine, clock, changed=lambda: self.dispatching.wake(), enqueued=lambda: self.dispatcher.enqueued()
+        )
 
     def _draining(self, clock: Clock) -> Service | None:
         if not activity_tasks(self.engine.registry):

@@ -108,6 +108,16 @@ def test_a_task_never_starts_before_its_commit_I16_23(processes):
     assert {seen for _, seen in found} == {"True"}
 
 
+@pytest.mark.skipif(not GIVEN.startswith("postgres"), reason="no other database has NOTIFY")
+def test_a_task_of_another_process_starts_long_before_the_next_look(processes):
+    processes.env["ENQUEUED_POLL_SECONDS"] = "30"
+    with processes.workers(1):
+        processes.run("singles", 10)
+    waited = sorted(float(seconds) for (seconds,) in processes.lines("late"))
+    assert len(waited) == 10
+    assert waited[5] < 30 / 20, waited
+
+
 @pytest.mark.skipif(not ON_SERVER, reason="SQLite lets one transaction write at a time")
 def test_transactions_that_enqueue_one_task_do_not_wait_for_each_other_24(processes):
     assert processes.run("two") == "did not wait\n"

@@ -22,6 +22,7 @@ from scheduler.policy import Policy
 from scheduler.policy.base import NOT_FOR_USERS
 from scheduler.policy.executor import OPTIONAL, executors
 from scheduler.registry import Registry
+from scheduler.runtime import runner
 from scheduler.runtime.runner import Runner
 from scheduler.schedules import OnActivity, parse_text
 from scheduler.schedules.activity import DEFAULTS
@@ -120,7 +121,8 @@ def _as_said(default: str) -> Any:
 
 
 @pytest.mark.usefixtures("own_registry")
-def test_every_thread_is_named_where_it_is_explained(settings: Any) -> None:
+def test_every_thread_is_named_where_it_is_explained(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "is_possible", lambda using: True)  # to listen, as on PostgreSQL
     scheduler.register("for_users", schedule=OnActivity())(lambda user_id, device_id, agent_id: None)
     settings.SCHEDULER_LOCK_URL = "redis://nowhere"
     settings.SCHEDULER_NOTIFY = [{"channel": "email", "to": ["ops@example.com"]}]

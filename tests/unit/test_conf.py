@@ -23,6 +23,7 @@ WRONG = {
     "AUTODISCOVER_EXCLUDE": ["shop", [1], None],
     "MAX_WORKERS": [0, -1, 1001, 2.5, True, "4"],
     "POLL_SECONDS": [0, -1, 61, "abc", True],
+    "LISTEN": ["yes", 1, None],
     "CLAIM_AHEAD": [-0.1, 5.1, None],
     "HEARTBEAT_SECONDS": [0, 4000, float("nan")],
     "INSTANCE_TTL_SECONDS": [0.4, 10**6],

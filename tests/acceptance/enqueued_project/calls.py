@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 
 try:
     from django.tasks import task
@@ -19,6 +20,11 @@ def journal(*words):
 @task
 def note(number):
     journal("note", number)
+
+
+@task
+def late(enqueued_at):
+    journal("late", time.time() - enqueued_at)  # noqa: TID251
 
 
 @task

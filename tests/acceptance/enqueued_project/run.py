@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 
 import django
@@ -39,6 +40,18 @@ def enqueue(start, end):
     from scheduler.contrib.tasks import enqueue_many
 
     enqueue_many(note, [((number,), {}) for number in range(int(start), int(end))])
+
+
+def singles(count):
+    """Enqueue one task after the other, each when the one before has run."""
+    from calls import late
+
+    from scheduler.models import RunLog
+
+    for number in range(1, int(count) + 1):
+        late.enqueue(time.time())  # noqa: TID251
+        while RunLog.objects.filter(status="succeeded").count() < number:
+            time.sleep(0.01)  # noqa: TID251
 
 
 def first(gate):

@@ -74,6 +74,13 @@ def badge(tone: str, icon: str, word: object, title: object = "") -> SafeString:
     )
 
 
+def labelled(label: object, content: object) -> SafeString:
+    """Return the content of a cell with what the head of its column says, for screens that have no room for a head."""
+    return format_html(
+        '<span class="sched-said" aria-hidden="true">{}</span><div class="sched-cell">{}</div>', label, content
+    )
+
+
 def job_badge(view: JobView) -> SafeString:
     """Return the state of a job; the title says why."""
     return badge(TONES[view.state], ICONS[view.state], view.state.label, view.reason)

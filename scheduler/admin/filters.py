@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
@@ -39,10 +39,13 @@ class StateFilter(admin.SimpleListFilter):
 
     title = _("state")
     parameter_name = "state"
+    template = "admin/scheduler/includes/state_filter.html"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """The states, the urgent ones first."""
-        return [("attention", _("needs attention")), *STATES.items(), *LATELY.items()]
+        """The states, the urgent ones first, with how many jobs there are in each; none is said by no number."""
+        counts = _count_states(request, model_admin.get_queryset(request))
+        words = {"attention": _("needs attention"), **STATES, **LATELY}
+        return [(name, f"{word} ({counts[name]})" if counts.get(name) else word) for name, word in words.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
         """Keep the jobs in the chosen state."""
@@ -56,6 +59,16 @@ class StateFilter(admin.SimpleListFilter):
         if chosen in URGENT:
             return queryset.filter(urgent(now_of(request), judged_of(request))[chosen])
         return queryset.filter(IN_STATE[JobState(chosen)]) if chosen in STATES else queryset
+
+
+def _count_states(request: HttpRequest, jobs: QuerySet[Job]) -> dict[str, int]:
+    """Count jobs by state, in one query; those that were missed or late are found by their runs, and not counted."""
+    now = now_of(request)
+    found = urgent(now, judged_of(request)) | {name: IN_STATE[JobState(name)] for name in STATES if name not in URGENT}
+    found |= {"attention": Q(attention__lt=CALM), "due": due_soon(now)}
+    among = with_attention(jobs.filter(~CARRIERS).order_by(), request)
+    counts = among.aggregate(**{f"in_{name}": Count("pk", filter=where) for name, where in found.items()})
+    return {name.removeprefix("in_"): count for name, count in counts.items()}
 
 
 class TaskFilter(admin.AllValuesFieldListFilter):

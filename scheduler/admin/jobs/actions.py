@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from scheduler.admin.allowed import jobs_found
 from scheduler.admin.jobs.confirm import CONFIRMED, came_from, pause_page, run_page, wanting_confirmation
 from scheduler.admin.jobs.pause_form import PauseForm, pause_words
-from scheduler.admin.jobs.row_buttons import row_buttons
+from scheduler.admin.jobs.row_buttons import in_a_line, job_buttons, link_button, with_menu
 from scheduler.admin.names import address_of, right_named
 from scheduler.admin.page_context import READS, actor_of, led_back, now_of
 from scheduler.admin.request_values import keep_numbers_ticked
@@ -53,6 +53,11 @@ class JobActionsMixin(_ModelAdmin):
 
     actions = ("run_now", "pause", "resume", "reset")
 
+    if TYPE_CHECKING:
+
+        def may_run_with(self, request: HttpRequest, job: Job) -> bool:
+            """See RunWithMixin."""
+
     def has_run_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:
         """Whether the user may run a job and cancel its runs; without a job, whether there may be such jobs."""
         return request.user.has_perm(right_named("run_job"))
@@ -63,8 +68,20 @@ class JobActionsMixin(_ModelAdmin):
 
     def buttons_of(self, request: HttpRequest, job: Job) -> SafeString:
         """Return the buttons of a job whose POST is allowed to the user."""
+        return in_a_line(self._buttons(request, job))
+
+    def row_buttons_of(self, request: HttpRequest, job: Job) -> SafeString:
+        """Return the button that is needed most, and in a menu whatever else the user may do with a job."""
+        buttons, site = self._buttons(request, job), self.admin_site.name
+        if self.may_run_with(request, job):
+            buttons.append(link_button(job, site, "run_with", _("Run with arguments…"), "▶"))
+        if buttons and self.has_change_permission(request, job):
+            buttons.append(link_button(job, site, "change", _("Change"), "✎"))
+        return with_menu(job, buttons)
+
+    def _buttons(self, request: HttpRequest, job: Job) -> list[SafeString]:
         run, pause = self.has_run_permission(request, job), self.has_pause_permission(request, job)
-        return row_buttons(job, self.admin_site.name, run=run, pause=pause)
+        return job_buttons(job, self.admin_site.name, run=run, pause=pause)
 
     def message_user(self, request: HttpRequest, message: Any, *args: Any, **more: Any) -> None:
         """As Django's, with instants that follow the zone of the page."""

@@ -1,5 +1,6 @@
 """The jobs list: columns, order, and what a page of it needs to know, in a constant number of queries."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -10,14 +11,15 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
-from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import gettext, ngettext
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin import badges
 from scheduler.admin.allowed import may_read_runs, narrowed_jobs, recent_runs_for
 from scheduler.admin.banner import notices
 from scheduler.admin.filters import EnqueuedFilter, StateFilter, TaskFilter
+from scheduler.admin.jobs.cells import line, link_to_runs, next_word, region, short_time, success_rate
 from scheduler.admin.names import address_of
 from scheduler.admin.overview.numbers import nights, numbers_of
 from scheduler.admin.page_context import READS, may_add_job, now_of, page_context, paused_of, urgency_of, with_attention
@@ -25,7 +27,7 @@ from scheduler.admin.refresh import not_modified, stamp_of_jobs, with_stamp
 from scheduler.admin.request_values import CarefulListMixin
 from scheduler.admin.svg import sparkline
 from scheduler.admin.svg.sparkline import BARS
-from scheduler.admin.times import NOTHING, duration, instant, relative, with_times, zone_of
+from scheduler.admin.times import NOTHING, duration, with_times, zone_of
 from scheduler.admin.viewable import viewable_jobs
 from scheduler.engine.base import Engine
 from scheduler.engine.db.migrated import awaits_migration
@@ -119,67 +121,65 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
     def job_name(self, job: Job) -> SafeString:
         """The name leads to the page of the job; the run log opens beside it."""
         page = _page(job)
-        return format_html(
-            '<a class="sched-name" href="{}">{}</a>{}{}',
-            address_of(page.site, "job_page", job.pk),
-            job.name,
-            _link_to_runs(job, page.site) if page.may_read_runs else "",
-            format_html('<div class="sched-quiet sched-task">{}</div>', job.task) if job.task != job.name else "",
-        )
+        link = '<a title="{}" class="sched-name" href="{}">{}</a>'
+        name = format_html(link, job.name, address_of(page.site, "job_page", job.pk), job.name)
+        task = job.task if job.task != job.name else ""
+        runs = link_to_runs(job, page.site) if page.may_read_runs else ""
+        below = format_html('{} <span class="sched-quiet sched-task">{}</span>', runs, task)
+        return format_html("{}{}", line(name), line(below, task))
 
     @admin.display(description=_("status"))
     def job_status(self, job: Job) -> SafeString:
-        """The state as icon and word, and what is the matter."""
+        """What is the matter, the state as icon and word, and why."""
         view = _page(job).views[job.name]
-        found = format_html("{} {}", badges.job_badge(view), badges.attention_badge(view))
+        found = line(format_html("{} {}", badges.attention_badge(view), badges.job_badge(view)))
         of_many = view.held_by is not None and view.held_by.group is not None  # the banner tells the rest of that
         if reason := view.held_by.short if view.held_by and of_many else view.reason[:120]:
-            found = format_html('{}<div class="sched-quiet sched-reason">{}</div>', found, with_times(reason))
-        return region(job, "status", found, busy=job.active_runs > 0)
+            found += line(with_times(reason), reason, "sched-quiet sched-reason")
+        return region(job, "status", found, label=_("status"), busy=job.active_runs > 0)
 
     @admin.display(description=_("schedule"))
     def job_schedule(self, job: Job) -> SafeString:
         """The schedule in words, raw, and its zone."""
         schedule: Schedule | Unreadable = job.schedule
         if isinstance(schedule, Unreadable):
-            return format_html('{} <code class="sched-raw">{}</code>', schedule.error[:200], schedule.text[:80])
-        words = schedule.describe(gettext)
+            text = format_html('<code class="sched-raw">{}</code>', schedule.text[:80])
+            return badges.labelled(_("schedule"), line(schedule.error[:200], schedule.error[:200]) + line(text))
+        words, raw = schedule.describe(gettext), schedule.to_text()
         zone = zone_of(job, settings.TIME_ZONE) if schedule.is_calendar and schedule.timezone is None else ""
         changed = badges.badge("warn", "✎", _("overridden")) if "schedule" in job.overridden_fields else ""
-        raw = schedule.to_text()
         shown = raw if len(raw) <= 60 else raw[:59] + "…"
-        return format_html('{} {}<div><code class="sched-raw">{}</code> {}</div>', words, changed, shown, zone)
+        below = format_html('<code class="sched-raw">{}</code> {}', shown, zone)
+        return badges.labelled(_("schedule"), line(format_html("{} {}", changed, words), words) + line(below, raw))
 
     @admin.display(description=_("last result"), ordering="last_finished_at")
     def last_result(self, job: Job) -> SafeString:
         """How the last run ended, how long it took, and when."""
-        last = _page(job).views[job.name].last
+        page = _page(job)
+        last = page.views[job.name].last
         if last is None:
-            return region(job, "last", format_html('<span class="sched-quiet">{}</span>', gettext("never ran")))
-        found = format_html(
-            '{}<div><span class="sched-quiet">{}</span>{}</div>',
-            badges.run_badge(last.status, last.errors),
-            "" if last.took is None else f"{duration(last.took)} · ",
-            relative(last.finished_at, _page(job).now),
-        )
-        return region(job, "last", found)
+            found = line(gettext("never ran"), css="sched-quiet")
+        else:
+            took = "" if last.took is None else f"{duration(last.took)} · "
+            found = line(badges.run_badge(last.status, last.errors), badges.run_word(last.status, last.errors))
+            found += line(format_html("{}{}", took, page.when(job, last.finished_at, "runs")), css="sched-quiet")
+        return region(job, "last", found, label=_("last result"))
 
     @admin.display(description=_("next run"), ordering="wake_at")
     def next_start(self, job: Job) -> SafeString:
-        """When the job starts next: relative, and absolute with the zone named."""
-        view = _page(job).views[job.name]
-        if view.next_start is None:
-            return region(job, "next", next_word(view) or NOTHING)
-        at, zone = view.next_start, zone_of(job, settings.TIME_ZONE)
-        found = format_html("{} {}<div>{}</div>", relative(at, _page(job).now), next_word(view), instant(at, zone=zone))
-        return region(job, "next", found)
+        """When the job starts next: how far away that is, and on hover and focus the instant with its zone."""
+        page = _page(job)
+        view = page.views[job.name]
+        word = next_word(view)
+        found = (page.when(job, view.next_start, "page") + word) if view.next_start else word or NOTHING
+        return region(job, "next", found, label=_("next run"))
 
-    @admin.display(description=_("last 40 runs, success"))
+    @admin.display(description=_("last 40 runs"))
     def history(self, job: Job) -> SafeString:
         """The last 40 runs as a picture."""
         page = _page(job)
         picture = sparkline(page.runs.get(job.pk, [])) if page.may_read_runs else ""
-        return region(job, "history", format_html("{}{}", picture, success_rate(job)))
+        return region(job, "history", format_html("{}{}", picture, success_rate(job)), label=_("last 40 runs"))
 
     @admin.display(description=_("actions"))
     def buttons(self, job: Job) -> SafeString:
@@ -213,49 +213,18 @@ class JobPage:
             return {}
         return recent_runs_for(self._asked.admin_site, self._request, self.jobs, BARS)
 
+    def when(self, job: Job, at: datetime | None, leads_to: str) -> SafeString:
+        """An instant of a job of the page in short, with a link to its page or to its runs."""
+        if at is None:
+            return NOTHING
+        address = address_of(self.site, f"job_{leads_to if self.may_read_runs else 'page'}", job.pk)
+        return short_time(at, self.now, zone_of(job, settings.TIME_ZONE), address)
+
     def buttons(self, job: Job) -> SafeString:
         """What the user may do with a job of the page."""
-        return self._asked.buttons_of(self._request, job)  # type: ignore[no-any-return]
+        return self._asked.row_buttons_of(self._request, job)  # type: ignore[no-any-return]
 
 
 def _page(job: Job) -> JobPage:
     page: JobPage = job.scheduler_page  # type: ignore[attr-defined]
     return page
-
-
-def next_word(view: JobView) -> SafeString:
-    """Return what is to be said with the next start of a job, or in its place: the pause that ends, the run, users."""
-    words, count = "", view.waiting.users
-    if view.held_by and view.next_start:
-        words = gettext("when the pause ends")
-    elif view.after_run:
-        words = gettext("after this run")
-    elif view.waiting.has_users and count is not None:
-        words = ngettext("%d user waits", "%d users wait", count) % count if count else gettext("no user waits")
-    return format_html('<span class="sched-quiet">{}</span>', words) if words else mark_safe("")
-
-
-def _link_to_runs(job: Job, site: str) -> SafeString:
-    return format_html(
-        ' <a class="sched-log-link" href="{}" data-sched-dialog>{}<span class="sched-sr"> {}</span></a>',
-        address_of(site, "job_runs", job.pk),
-        gettext("runs"),
-        gettext("of {name}").format(name=job.name),
-    )
-
-
-def success_rate(job: Job) -> SafeString:
-    """Return the share of runs that succeeded without errors, of all there ever were."""
-    ended = job.successes + job.failures + job.timeouts + job.losses
-    if not ended:
-        return mark_safe("")
-    share = 100 * (job.successes - job.successes_with_errors) / ended
-    percent = f"{share:.0f}" if share in (0, 100) else f"{min(max(share, 0.1), 99.9):.1f}"
-    words = gettext("{percent} of {all} succeeded").format(percent=f"{percent} %", all=ended)
-    return format_html('<div class="sched-quiet sched-rate">{}</div>', words)
-
-
-def region(job: Job, name: str, content: SafeString, *, busy: bool = False) -> SafeString:
-    """Mark what the live refresh may replace; `busy` asks for it more often."""
-    mark = mark_safe(" data-sched-busy") if busy else ""
-    return format_html('<div class="sched-region" data-sched-live="{}-{}"{}>{}</div>', job.pk, name, mark, content)

@@ -1,4 +1,6 @@
-"""The buttons of a job: run now, pause or resume, reset."""
+"""The buttons of a job, the most needed one first: reset, resume, run now or pause; in a row the others in a menu."""
+
+from collections.abc import Sequence
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -12,21 +14,48 @@ from scheduler.registry import registry
 
 BUTTON = '<button type="submit" class="sched-button" formaction="{}" formmethod="post" formnovalidate>{}</button>'
 LINK = '<a class="sched-button" href="{}">{}</a>'
+MENU = (
+    '<details class="sched-menu" name="sched-menu"><summary class="sched-button">'
+    '<span aria-hidden="true">•••</span><span class="sched-sr">{}</span></summary>'
+    '<div class="sched-menu-items">{}</div></details>'
+)
 
 
-def row_buttons(job: Job, site: str, *, run: bool, pause: bool) -> SafeString:
+def job_buttons(job: Job, site: str, *, run: bool, pause: bool) -> list[SafeString]:
     """Return what applies to the job; each submits the form around it to an address of its own."""
     buttons = []
-    if run and _may_be_run(job):
-        task = registry.find(job.task)
-        word = _("Run now…") if task is not None and task.confirm else _("Run now")
-        buttons.append(_button(job, site, "run", word, "▶"))
-    if pause and (job.paused_at or job.broken_at):
+    stopped = bool(job.paused_at or job.broken_at)
+    if pause and stopped:
         name, word, icon = ("reset", _("Reset"), "↺") if job.broken_at else ("resume", _("Resume"), "▶")
         buttons.append(_button(job, site, name, word, icon))
-    elif pause and job.enabled:
-        buttons.append(_button(job, site, "pause", _("Pause"), "❚❚", LINK))
+    if run and _may_be_run(job):
+        buttons.append(_button(job, site, "run", _run_word(job), "▶"))
+    if pause and job.enabled and not stopped:
+        buttons.append(_button(job, site, "pause", _("Pause…"), "❚❚", LINK))
+    return buttons
+
+
+def in_a_line(buttons: Sequence[SafeString]) -> SafeString:
+    """Return all of some buttons, side by side."""
     return format_html_join(" ", "{}", ((one,) for one in buttons))
+
+
+def with_menu(job: Job, buttons: Sequence[SafeString]) -> SafeString:
+    """Return the first button, and the others in a menu that opens without JavaScript, too."""
+    if len(buttons) < 2:
+        return in_a_line(buttons)
+    words = _("More actions for {name}").format(name=job.name)
+    return format_html("{}{}", buttons[0], format_html(MENU, words, in_a_line(buttons[1:])))
+
+
+def link_button(job: Job, site: str, page: str, word: str, icon: str) -> SafeString:
+    """Return a button that leads to a page of the job."""
+    return _button(job, site, page, word, icon, LINK)
+
+
+def _run_word(job: Job) -> str:
+    task = registry.find(job.task)
+    return _("Run now…") if task is not None and task.confirm else _("Run now")
 
 
 def _may_be_run(job: Job) -> bool:

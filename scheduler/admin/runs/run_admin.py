@@ -109,48 +109,49 @@ class RunLogAdminMixin(RunActionsMixin, EnqueueAgainMixin, ReadOnlyListMixin, _M
     def number(self, run: RunLog) -> SafeString:
         """The number leads to the page of the run."""
         url = address_of(self.admin_site.name, "runlog_change", run.pk)
-        return format_html('<a href="{}">{}</a>', url, run.pk)
+        return badges.labelled(_("run"), format_html('<a href="{}">{}</a>', url, run.pk))
 
     @admin.display(description=_("job"))
     def run_job(self, run: RunLog) -> SafeString:
         """The job leads to its page."""
         url = address_of(self.admin_site.name, "job_page", run.job_id)
-        return format_html('<a class="sched-name" href="{}">{}</a>', url, run.job.name)
+        return badges.labelled(_("job"), format_html('<a class="sched-name" href="{}">{}</a>', url, run.job.name))
 
     @admin.display(description=_("status"))
     def run_status(self, run: RunLog) -> SafeString:
         """The status as icon and word."""
-        return badges.badge_of(run)
+        return badges.labelled(_("status"), badges.badge_of(run))
 
     @admin.display(description=_("trigger"))
-    def run_trigger(self, run: RunLog) -> str:
+    def run_trigger(self, run: RunLog) -> SafeString:
         """What caused the run, and who, or for which user it is."""
-        return " · ".join(filter(None, (str(run.get_trigger_display()), badges.run_actor(run))))
+        caused_by = (str(run.get_trigger_display()), badges.run_actor(run))
+        return badges.labelled(_("trigger"), " · ".join(filter(None, caused_by)))
 
     @admin.display(description=_("slot"))
     def slot(self, run: RunLog) -> SafeString:
         """The slot, zone named."""
-        return instant(run.scheduled_for, zone=zone_of(run.job, settings.TIME_ZONE))
+        return badges.labelled(_("slot"), instant(run.scheduled_for, zone=zone_of(run.job, settings.TIME_ZONE)))
 
     @admin.display(description=_("duration"))
-    def took(self, run: RunLog) -> str:
+    def took(self, run: RunLog) -> SafeString:
         """The duration."""
-        return duration(run.duration)
+        return badges.labelled(_("duration"), duration(run.duration))
 
     @admin.display(description=_("late by"))
-    def late(self, run: RunLog) -> str:
+    def late(self, run: RunLog) -> SafeString:
         """How long after its slot the run started."""
-        return duration(run.lateness)
+        return badges.labelled(_("late by"), duration(run.lateness))
 
     @admin.display(description=_("attempt"))
-    def nth(self, run: RunLog) -> int:
+    def nth(self, run: RunLog) -> SafeString:
         """Which attempt of its slot; no column of the table, since a sort by it would read the whole ledger."""
-        return run.attempt
+        return badges.labelled(_("attempt"), run.attempt)
 
     @admin.display(description=_("summary"))
-    def summary(self, run: RunLog) -> str:
+    def summary(self, run: RunLog) -> SafeString:
         """The reason, the error's last line, or the result, in one line."""
-        return badges.run_summary(run)
+        return badges.labelled(_("summary"), badges.run_summary(run))
 
     def change_view(
         self,

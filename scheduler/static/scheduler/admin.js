@@ -165,9 +165,11 @@
       event.preventDefault();
       openLog(link.href, link.closest("tr")?.querySelector(".sched-name")?.textContent ?? $("#sched-dialog-title").textContent).catch(() => { location.href = link.href; });
     }
+    $$(".sched-menu[open]").forEach((menu) => { menu.open = menu.contains(event.target); });
     const copy = event.target.closest("[data-sched-copy]");
     if (copy) navigator.clipboard.writeText($("#" + copy.dataset.schedCopy).textContent).then(() => copy.classList.add("sched-good"));
   });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") $$(".sched-menu[open]").forEach((menu) => { menu.open = false; menu.firstElementChild.focus(); }); });
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-sched-zone]")) { keep("zone", event.target.value); start(); }
     if (event.target.matches("[data-sched-refresh]")) { keep("refresh", event.target.value); chosen() && silence ? look() : plan(); }

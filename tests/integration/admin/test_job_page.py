@@ -234,8 +234,8 @@ def test_a_retry_tells_its_attempt_and_how_late_it_was(boss):
     started = {"started_at": at + timedelta(seconds=3), "finished_at": at + timedelta(seconds=9)}
     RunLog.objects.create(job=job, scheduled_for=at, status=Status.FAILED, attempt=2, trigger="retry", **started)
     shown = boss.get(page("job_page", job.pk)).text
-    assert "<td>3 s</td>" in shown
-    assert "<td>2</td>" in shown
+    assert '<td data-label="Late by">3 s</td>' in shown
+    assert '<td data-label="Attempt">2</td>' in shown
 
 
 def test_the_session_and_the_group_of_a_job_stand_on_its_page_and_a_state_that_holds_none_is_no_error(boss, settings):

@@ -93,6 +93,15 @@ def takes_arguments(task: Task) -> bool:
     return any(one.kind in (*BY_NAME, Parameter.VAR_KEYWORD) for one in _parameters(task))
 
 
+def arguments_help(task: Task) -> str:
+    """Return what the function of a task takes, as its signature says it."""
+    taken = [str(one) for one in _parameters(task) if one.kind in (*BY_NAME, Parameter.VAR_KEYWORD)]
+    if not taken:
+        return _("The function of the task takes no arguments.")
+    said = ", ".join(one if len(one) <= LONGEST_CHOICE else f"{one[: LONGEST_CHOICE - 1]}…" for one in taken)
+    return _("The function of the task takes: {arguments}").format(arguments=said)
+
+
 def _parameters(task: Task) -> list[Parameter]:
     """Return what the function takes, without the context; annotations as objects, where they can be read."""
     try:

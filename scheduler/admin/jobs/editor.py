@@ -9,12 +9,14 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from scheduler.admin.allowed import jobs_found
 from scheduler.admin.jobs.form import PLAIN, PREVIEW, JobForm
-from scheduler.admin.jobs.policy_fields import POLICY_FIELDS, initial_of_policy
+from scheduler.admin.jobs.policy_fields import POLICY_FIELDS, PREFIX, initial_of_policy
+from scheduler.admin.jobs.policy_words import words_of_group
 from scheduler.admin.jobs.schedule_fields import SCHEDULE_FIELDS, zone_names
 from scheduler.admin.names import address_of
 from scheduler.admin.page_context import READS, actor_of, led_back, now_of
@@ -22,6 +24,8 @@ from scheduler.admin.request_values import whole_number
 from scheduler.engine import control
 from scheduler.exceptions import SchedulerError
 from scheduler.models import Job
+from scheduler.models.fields import Unreadable
+from scheduler.policy import Policy
 from scheduler.registry import Task
 
 if TYPE_CHECKING:
@@ -33,6 +37,13 @@ MOST_NAMED = 100
 FIRST = ("name", "task", "description", "enabled")
 FOLDED = ("collapse", "sched-folded")
 """For Django, and for our script where a theme folds nothing."""
+
+
+def _with_what_holds(label: Any, fields: list[str], policy: Policy | Unreadable) -> Any:
+    """Return the heading of a group with what holds in words, so that it is seen although the group is folded."""
+    options = [field.removeprefix(PREFIX) for field in fields]
+    words = "" if isinstance(policy, Unreadable) else words_of_group(policy, options)
+    return format_html('{} <span class="sched-holds">{}</span>', label, words) if words else label
 
 
 class JobEditorMixin(_ModelAdmin):
@@ -51,10 +62,15 @@ class JobEditorMixin(_ModelAdmin):
         return ("name",) if obj else ()
 
     def get_fieldsets(self, request: HttpRequest, obj: Job | None = None) -> Any:
-        """The policies last, by group; a group is open when it says something else than the defaults."""
+        """The policies last, by group, each with what holds; it is open when that is something else than the
+        defaults."""
         told = initial_of_policy(obj.policy) if obj else {}
+        policy = obj.policy if obj else Policy()
         policies = [
-            (label, {"fields": fields, "classes": ("sched-policy", *(() if told.keys() & fields else FOLDED))})
+            (
+                _with_what_holds(label, fields, policy),
+                {"fields": fields, "classes": ("sched-policy", *(() if told.keys() & fields else FOLDED))},
+            )
             for label, fields in POLICY_FIELDS
         ]
         return [*self.fieldsets, *policies]

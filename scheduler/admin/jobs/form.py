@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
+from scheduler.admin.jobs.arguments_form import arguments_help
 from scheduler.admin.jobs.conflicts import TOLD, Edit, Told, read_told, told, told_of
 from scheduler.admin.jobs.json_text import JSONTextField
 from scheduler.admin.jobs.policy_fields import PREFIX, PolicyFields, clean_policy, initial_of_policy
@@ -79,6 +80,13 @@ class JobForm(PolicyFields, ScheduleFields, _ModelForm):
         else:
             self.initial = {"kind": "every", "interval_preset": "1h", **self.initial}
         self._changes: dict[str, Any] = {}
+        self._tell_arguments()
+
+    def _tell_arguments(self) -> None:
+        """Say beside the keyword arguments what the function of the task takes."""
+        task = registry.find(str(self.data.get("task") or self.instance.task))
+        if task is not None and "kwargs" in self.fields:
+            self.fields["kwargs"].help_text = arguments_help(task)
 
     def is_valid(self) -> bool:
         """Whether to save: never when only a preview was asked for."""

@@ -1,6 +1,6 @@
 """The policies of a job in words."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -21,7 +21,18 @@ def policy_words(policy: Policy | Unreadable) -> list[tuple[str, str]]:
     """Return the policies as pairs of subject and sentence."""
     if isinstance(policy, Unreadable):
         return [(_("Policies"), policy.error)]
-    return [*_overlap(policy), *_misfire(policy), *_failure(policy), *_time(policy), *_limits(policy)]
+    return [pair for words in OF_GROUPS.values() for pair in words(policy)]
+
+
+def words_of_group(policy: Policy, options: Collection[str]) -> str:
+    """Return what holds of a group of options in a line, such as “Stops after 5 failures in a row.”."""
+    found = [pair for option, words in OF_GROUPS.items() if option in options for pair in words(policy)]
+    nothing = _("no limit") if "rate_limit" in options else _("not watched") if "fresh" in options else ""
+    return " · ".join(words if _is_sentence(words) else f"{subject}: {words}" for subject, words in found) or nothing
+
+
+def _is_sentence(words: str) -> bool:
+    return words[:1].isupper() and words.endswith(".")
 
 
 def words_for_users(view: JobView, rules: OnActivity) -> list[tuple[str, str]]:
@@ -115,8 +126,21 @@ def _limits(policy: Policy) -> Iterator[tuple[str, str]]:
         yield _("Ends"), f"{policy.ends_at:%Y-%m-%d %H:%M %Z}"
     if policy.max_runs:
         yield _("Most runs"), str(policy.max_runs)
+
+
+def _expected(policy: Policy) -> Iterator[tuple[str, str]]:
     if policy.fresh:
         yield _("Expected"), _("A success at least every {time}.").format(time=format_duration(policy.fresh))
     if policy.succeed_by:
         yield _("Expected"), _("A success by {time}.").format(time=clock_text(policy.succeed_by))
+
+
+def _called(policy: Policy) -> Iterator[tuple[str, str]]:
     yield _("Executor"), policy.executor
+
+
+OF_GROUPS: dict[str, Callable[[Policy], Iterator[tuple[str, str]]]] = {
+    "overlap": _overlap, "misfire": _misfire, "retries": _failure, "timeout": _time, "rate_limit": _limits,
+    "fresh": _expected, "executor": _called,
+}  # fmt: skip
+"""What is said of each group of the form, by an option that is in it."""

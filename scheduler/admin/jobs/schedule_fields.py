@@ -23,6 +23,8 @@ CHOICES = [
     *((name, gettext_lazy(kind.label)) for name, kind in KINDS.items()),
     (TEXT, gettext_lazy("one line of text")),
 ]
+WORKDAYS = "workdays"
+"""The choice that stands for the first five days of a week."""
 NUMBERS = {name: number for number, (name, _label) in enumerate(CHOICES)}
 """Of the kinds: our styles show the fields that bear the number of the one that is chosen."""
 PRESETS = [
@@ -75,6 +77,7 @@ def _form_field(field: Field, kinds: list[str]) -> forms.Field:
         case Choice():
             return forms.ChoiceField(**texts, choices=choices, widget=forms.Select(attrs))
         case Several() if choices:
+            choices = [(WORKDAYS, gettext_lazy("Monday to Friday")), *choices] if field.name == "days" else choices
             return forms.MultipleChoiceField(**texts, choices=choices, widget=forms.CheckboxSelectMultiple(attrs))
     return forms.CharField(**texts, widget=forms.TextInput(attrs))
 
@@ -128,12 +131,21 @@ def schedule_data(data: Mapping[str, Any]) -> Any:
     if kind not in KINDS:
         raise InvalidSchedule(_("Choose a kind."), field="type")
     found: dict[str, Any] = {"type": kind}
+    data = _with_workdays(data)
     for field in KINDS[kind].fields:
         try:
             found |= field.read(_with_preset(data) if KINDS[kind].is_interval else data)
         except InvalidSchedule as error:
             raise InvalidSchedule(_(str(error)), field=error.field) from None
     return found
+
+
+def _with_workdays(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    chosen = data.get("days") or []
+    if WORKDAYS not in chosen:
+        return data
+    days = [value for value, _label in DECLARED["days"][0].choices]
+    return {**data, "days": [day for day in days if day in (*days[:5], *chosen)]}
 
 
 def _with_preset(data: Mapping[str, Any]) -> dict[str, Any]:

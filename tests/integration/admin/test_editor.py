@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.urls import reverse
@@ -23,6 +25,10 @@ KINDS = [
     ({"kind": "every", "interval_preset": "1h", "from_completion": "on"}, Every(hours=1, from_completion=True)),
     ({"kind": "daily", "time": "03:00", "timezone": "Europe/Berlin"}, DailyAt(hour=3, timezone="Europe/Berlin")),
     ({"kind": "weekly", "time": "9:30", "days": ["mon", "fri"]}, Weekly(days=["mon", "fri"], hour=9, minute=30)),
+    (
+        {"kind": "weekly", "time": "9:30", "days": ["workdays", "sat"]},
+        Weekly(days=["mon", "tue", "wed", "thu", "fri", "sat"], hour=9, minute=30),
+    ),
     ({"kind": "monthly", "time": "12:00", "month_day": "-1"}, Monthly(day=-1, hour=12)),
     ({"kind": "cron", "expression": "0 9 * * 1-5", "jitter": "30s"}, Cron("0 9 * * 1-5", jitter=30)),
     ({"kind": "once", "once_at": "2099-01-31T12:00:00+00:00"}, parse_text("once at 2099-01-31T12:00:00+00:00")),
@@ -53,6 +59,27 @@ def test_the_form_shows_a_schedule_so_that_saving_it_again_changes_nothing(boss,
     job.refresh_from_db()
     assert job.schedule == schedule
     assert not LogEntry.objects.exclude(change_message="[]").exists()
+
+
+def test_what_holds_is_read_on_the_heading_of_a_folded_group(boss):
+    job = make_job("job", retries=2, breaker_threshold=7, timeout="5m")
+    headings = re.findall(r'<span class="sched-holds">([^<]+)<', boss.get(page("job_change", job.pk)).text)
+    assert "A slot that comes while the job runs is skipped." in headings
+    assert any("2 retries of a failed slot." in one and "Stops after 7 failures in a row." in one for one in headings)
+    assert any("Timeout: 5m" in one for one in headings)
+    assert "no limit" in headings
+
+
+def test_the_help_of_the_arguments_is_the_signature_of_the_function(boss):
+    @register("reporting", takes_context=True)
+    def reporting(context, day: str, *, copies: int = 2, **more) -> None:
+        """Take arguments."""
+
+    form = boss.get(page("job_change", make_job("job", columns={"task": "reporting"}).pk)).context["adminform"].form
+    assert form.fields["kwargs"].help_text == "The function of the task takes: day: str, copies: int = 2, **more"
+    register("silent")(lambda: None)
+    form = boss.get(page("job_change", make_job("other", columns={"task": "silent"}).pk)).context["adminform"].form
+    assert form.fields["kwargs"].help_text == "The function of the task takes no arguments."
 
 
 @pytest.mark.sweep(4)

@@ -17,7 +17,7 @@ def test_the_admin_speaks_german(boss, settings):
     with translation.override("de"):
         make_job("job", DailyAt(hour=3))
         words = text_of(boss.get(page("job_changelist")))
-    for german in ("Jeden Tag um 03:00", "lief noch nie", "geplant", "Keine lebende Instanz", "Auffrischen"):
+    for german in ("Jeden Tag um 03:00", "lief noch nie", "geplant", "Keine lebende Instanz", "Aktualisieren"):
         assert german in words
 
 

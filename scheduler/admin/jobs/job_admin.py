@@ -8,6 +8,7 @@ from django.forms.widgets import Script
 from django.http import HttpResponse
 from django.urls import URLPattern, path
 
+from scheduler.admin.backfill.page import BackfillMixin
 from scheduler.admin.groups.page import GroupsMixin
 from scheduler.admin.jobs.actions import JobActionsMixin
 from scheduler.admin.jobs.change_list import JobListMixin
@@ -33,6 +34,7 @@ class JobAdminMixin(
     GroupsMixin,
     EverythingMixin,
     JobPageMixin,
+    BackfillMixin,
     RunWithMixin,
     EnqueuedMixin,
     JobEditorMixin,
@@ -60,6 +62,7 @@ class JobAdminMixin(
             "<int:pk>/runs/": (self.runs_view, "runs"),
             "<int:pk>/run/": (self.run_view, "run"),
             "<int:pk>/run-with/": (self.run_with_view, "run_with"),
+            "<int:pk>/backfill/": (self.backfill_view, "backfill"),
             "<int:pk>/pause/": (self.pause_view, "pause"),
             "<int:pk>/resume/": (self.resume_view, "resume"),
             "<int:pk>/reset/": (self.reset_view, "reset"),

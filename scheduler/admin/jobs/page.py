@@ -33,7 +33,7 @@ from scheduler.models import Job, RunLog
 from scheduler.models.carriers import is_carrier
 
 if TYPE_CHECKING:
-    from scheduler.admin.jobs.run_with import RunWithMixin as _ModelAdmin
+    from scheduler.admin.backfill.page import BackfillMixin as _ModelAdmin
 else:
     _ModelAdmin = object
 
@@ -128,6 +128,7 @@ class JobPageMixin(_ModelAdmin):
             "buttons": self.buttons_of(request, job),
             "may_read_runs": may_read_runs(self.admin_site, request),
             "may_run_with": self.may_run_with(request, job),
+            "may_backfill": self.may_backfill(request, job),
             "may_change": self.has_change_permission(request, job),
             "may_clear": self._may_clear(request, job),
             "may_delete": self.has_delete_permission(request, job),

@@ -1,0 +1,1 @@
+"""Backfill from the page of a job."""

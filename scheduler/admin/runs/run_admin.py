@@ -32,6 +32,7 @@ from scheduler.admin.refresh import not_modified, stamp, with_stamp
 from scheduler.admin.request_values import is_findable, whole_number
 from scheduler.admin.runs.again import RunActionsMixin
 from scheduler.admin.runs.enqueue_again import EnqueueAgainMixin
+from scheduler.admin.runs.failed_again import FailedAgainMixin
 from scheduler.admin.runs.page import facts_of_run, news_of
 from scheduler.admin.runs.paging import MOST, CappedPaginator
 from scheduler.admin.runs.search_window import ReachFilter, reach_of
@@ -48,7 +49,7 @@ else:
 SEARCHED = (DayFilter, InstanceFilter, ErrorFilter)
 
 
-class RunLogAdminMixin(RunActionsMixin, EnqueueAgainMixin, ReadOnlyListMixin, _ModelAdmin):
+class RunLogAdminMixin(RunActionsMixin, FailedAgainMixin, EnqueueAgainMixin, ReadOnlyListMixin, _ModelAdmin):
     """Every run, skip and miss, newest first. Put it before any ModelAdmin."""
 
     list_display = ("number", "run_job", "run_status", "run_trigger", "slot", "took", "late", "nth", "summary")

@@ -19,6 +19,7 @@ from scheduler.engine.control.definition import (
     write_definition,
 )
 from scheduler.engine.control.forusers import has_users, names_no_user
+from scheduler.engine.control.further import run_failed_again
 from scheduler.engine.control.history import clear_history, get_job_events, job_once_named
 from scheduler.engine.control.keyed import KeyedRequest, forget_keys
 from scheduler.engine.control.once import acancel_once, arun_once, cancel_once, run_once
@@ -80,6 +81,7 @@ __all__ = [
     "resume_group",
     "resume_job",
     "resume_jobs",
+    "run_failed_again",
     "run_now",
     "run_now_once",
     "run_once",

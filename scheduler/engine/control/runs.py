@@ -66,7 +66,7 @@ def _run_now(name: str, kwargs: Mapping[str, Any] | None, actor: str, keyed: Key
     job = get_job(name)
     own = None if kwargs is None else checked_kwargs(kwargs)
     checked_text("actor", actor)
-    task = _runnable_task(job)
+    task = runnable_task(job)
     refuse_without_ids(job, own)
     task.refuse_call(job.kwargs if own is None else own)
     if own is not None:
@@ -152,7 +152,7 @@ def backfill(
     checked_text("actor", actor)
     if only not in ("missing", "failed", "all"):
         raise InvalidOption(f"only is {shown(only)}; it must be 'missing', 'failed' or 'all'.")
-    task = _runnable_task(job)
+    task = runnable_task(job)
     task.refuse_call(job.kwargs)
     ask_gate(task)
     with write_transaction(engine.using):
@@ -234,7 +234,8 @@ def _backfill_row(job: Job, slot: datetime, attempt: int, actor: str) -> RunLog:
     return RunLog.of(job, scheduled_for=slot, attempt=attempt, trigger=Trigger.BACKFILL, actor=actor[:150])
 
 
-def _runnable_task(job: Job) -> Task:
+def runnable_task(job: Job) -> Task:
+    """Return the task of a job that can run here; raises Refused for any other job."""
     if job.orphaned_at:
         raise Refused(f"{job.name!r} is orphaned: {job.problem}", code="orphaned")
     task = registry.find(job.task)

@@ -1,0 +1,82 @@
+"""Further attempts: run the slots of failed runs once more, with the keyword arguments that the runs had."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+from django.db.models import Max, Q
+
+from scheduler.arguments import checked_text
+from scheduler.engine.base import Engine
+from scheduler.engine.control.definition import ask_gate, get_job
+from scheduler.engine.control.runs import runnable_task
+from scheduler.engine.db.bulk import insert_runs
+from scheduler.engine.db.shared_time import shared_now
+from scheduler.engine.db.transactions import write_transaction
+from scheduler.exceptions import InvalidOption
+from scheduler.models import FAILURES, Job, RunLog, Status, Trigger
+from scheduler.models.job import announce
+from scheduler.models.primary import locked
+from scheduler.registry import Task
+
+
+def run_failed_again(name: str, run_ids: Collection[int], *, actor: str = "") -> tuple[list[RunLog], Counter[str]]:
+    """Promise a further attempt of the slot of each of some failed runs of a job; oldest first, one by one.
+
+    They run as a backfill does: while the job, its group or everything is paused they wait. Returns the attempts, and
+    how many of the runs have none, by code: `not_failed`, `busy` (the run has not ended), `tried_since` (the slot has
+    a later attempt), `for_users`, `invalid` (the task does not take the arguments) and `gone`. Raises Refused with code
+    `gate_closed`, `not_registered`, `orphaned` or `invalid`, then of all of them.
+    """
+    engine, job = Engine(), get_job(name)
+    checked_text("actor", actor)
+    task = runnable_task(job)
+    ask_gate(task)
+    now = shared_now(engine.using)
+    with write_transaction(engine.using):
+        job = locked(Job.objects.using(engine.using).filter(pk=job.pk)).get()  # so that the end of a run is seen
+        runs = RunLog.objects.using(engine.using).filter(job=job)
+        found = list(runs.filter(pk__in=run_ids).defer("log", "error", "result").order_by("scheduled_for", "attempt"))
+        slots = runs.filter(scheduled_for__in={run.scheduled_for for run in found}).order_by()
+        last = dict(slots.values_list("scheduled_for").annotate(Max("attempt")))
+        refused = Counter({"gone": len(set(run_ids)) - len(found)})
+        rows = []
+        for run in found:
+            if code := _why_not(task, job, run, last):
+                refused[code] += 1
+            else:
+                rows.append(_further(job, run, actor))
+        if rows:
+            in_flight = Q(status=Status.PENDING) | Q(due_at__isnull=False)
+            if not runs.filter(in_flight, trigger=Trigger.BACKFILL).exists():
+                rows[0].due_at = now
+            insert_runs(engine.using, rows)
+    announce(engine.using)
+    return rows, +refused
+
+
+def _why_not(task: Task, job: Job, run: RunLog, last: Mapping[datetime, int]) -> str:
+    if run.is_living or run.status == Status.PENDING:
+        return "busy"
+    if run.status not in FAILURES:
+        return "not_failed"
+    if last[run.scheduled_for] != run.attempt:
+        return "tried_since"
+    if run.trigger == Trigger.ACTIVITY:
+        return "for_users"
+    try:
+        task.refuse_call(job.kwargs if run.kwargs is None else run.kwargs)
+    except InvalidOption:
+        return "invalid"
+    return ""
+
+
+def _further(job: Job, run: RunLog, actor: str) -> RunLog:
+    return RunLog.of(
+        job,
+        scheduled_for=run.scheduled_for,
+        attempt=run.attempt + 1,
+        trigger=Trigger.BACKFILL,
+        kwargs=run.kwargs,
+        actor=actor[:150],
+    )

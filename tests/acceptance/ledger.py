@@ -106,7 +106,7 @@ class Ledger:
     def rows(self, job: str = "") -> list[Row]:
         """Return the ledger, oldest slot first."""
         found = self.query(
-            "SELECT j.name, scheduled_for, attempt, status, trigger, coalesced, coalesced_from, started_at, r.token,"
+            "SELECT j.name, scheduled_for, attempt, status, r.trigger, coalesced, coalesced_from, started_at, r.token,"
             " reason FROM scheduler_runlog r JOIN scheduler_job j ON j.id = job_id ORDER BY 1, 2, 3"
         )
         rows = [
@@ -174,9 +174,11 @@ class Ledger:
             assert covered[-1] > until - step, f"{job}: the last slots are missing"
 
 
-def instant(text: str | None) -> datetime | None:
-    """Return an instant as SQLite keeps it."""
-    return None if text is None else datetime.fromisoformat(text).replace(tzinfo=UTC)
+def instant(value: str | datetime | None) -> datetime | None:
+    """Return an instant as SQLite keeps it, or as a driver has read it."""
+    if value is None:
+        return None
+    return (value if isinstance(value, datetime) else datetime.fromisoformat(value)).replace(tzinfo=UTC)
 
 
 def slots_of(row: Row, step: timedelta) -> list[datetime]:

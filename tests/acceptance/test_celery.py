@@ -2,11 +2,9 @@
 
 import os
 import signal
-import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ import pytest
 
 from scheduler.schedules import Once
 
-from .celery_workers import Redis, Workers, broker_of, connect, publish, worker
+from .celery_workers import Workers, broker_of, connect, publish, worker
 from .ledger import Ledger, Row, instant, manage, noise, now, run_scheduler
 from .servers import wait_until
 
@@ -293,75 +291,3 @@ def test_the_time_limit_of_celery_ends_a_run_and_is_named_Y13(ledger_of: LedgerO
         "SELECT log FROM scheduler_runlog r JOIN scheduler_job j ON j.id = job_id WHERE name = 'soft'"
     )
     assert "Asked to stop by SoftTimeLimitExceeded" in log[0]
-
-
-CYCLES = """
-import time
-from scheduler.contrib.celery.handover import ByCelery
-from scheduler.models import Job, RunLog
-
-by, failed, longest = ByCelery(), 0, 0.0
-for _ in range(20):
-    for name in ("bad", "good"):
-        began, run = time.monotonic(), RunLog(pk=1, job=Job.objects.get(name=name))
-        try:
-            by.send(run)
-        except ConnectionError as error:
-            failed += "NOT_FOUND" in str(error)
-        longest = max(longest, time.monotonic() - began)
-print(failed, longest < 6, open(FOLDER + "/ask", "w").close())
-while not os.path.exists(FOLDER + "/asked"):
-    time.sleep(0.1)
-"""
-
-
-def test_after_a_publish_that_failed_the_next_one_works_and_no_connection_is_left_Y4(
-    ledger_of: LedgerOf, tmp_path: Path
-) -> None:
-    gone = {"exchange": "gone", "routing_key": "gone"}
-    jobs = {"good": BY_CELERY, "bad": {**BY_CELERY, "executor_options": gone}}
-    ledger = ledger_of({name: {**options, "schedule": "manual"} for name, options in jobs.items()})
-    with broker_of("rabbit", tmp_path) as broker, ThreadPoolExecutor(1) as pool:
-        connect(ledger, broker)
-        assert manage(ledger, "migrate").returncode == 0
-        done = pool.submit(code, ledger, f"import os\nFOLDER = {str(tmp_path)!r}\n{CYCLES}")
-        wait_until(lambda: (tmp_path / "ask").exists() or done.done(), 60, "all were published")
-        connections = broker.connections()
-        (tmp_path / "asked").touch()
-        assert done.result().split()[:2] == ["20", "True"]
-        assert connections <= 2
-        assert broker.waiting() == 20
-
-
-def trouble(ledger: Ledger) -> str:
-    """What the instances tell of the hand-over in their heartbeats."""
-    told = "\n".join(text for (text,) in ledger.query("SELECT trouble FROM scheduler_instance"))
-    return told if "celery handover" in told else ""
-
-
-@pytest.mark.parametrize("silent", [False, True], ids=["closed port", "says nothing"])
-def test_a_broker_that_is_away_holds_up_nothing_else_Y3(ledger_of: LedgerOf, tmp_path: Path, silent: bool) -> None:
-    broker = Redis(tmp_path)
-    jobs = {"there": {"schedule": "every 1s", **BY_CELERY}, "here": {"schedule": "every 0.5s"}}
-    ledger = quick(ledger_of(jobs))
-    connect(ledger, broker)
-    with run_scheduler(ledger) as server, worker(ledger, ready=False):
-        with closing(socket.socket()) as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if silent:
-                listener.bind(("127.0.0.1", broker.port))
-                listener.listen(100)
-            wait_until(lambda: "Celery handover failed" in server.output(), 60, "it is logged")
-            before = ended(ledger, job="here")
-            wait_until(lambda: ended(ledger, job="here") >= before + 6, what="the others go on")
-            told = wait_until(lambda: trouble(ledger), 60, "health tells of it")
-            assert f"127.0.0.1:{broker.port}" in told
-            assert server.output().count("Celery handover failed") == 1
-            assert ended(ledger, job="there") == 0
-        with broker_of("redis", tmp_path, broker):
-            wait_until(lambda: ended(ledger, job="there") >= 3, 60, "it goes on by itself")
-            wait_until(lambda: not trouble(ledger), 30, "health is well again")
-            assert server.stop() == 0
-    late = [line.at - line.slot.timestamp() for line in ledger.starts("here")]
-    assert max(late) < noise()
-    ledger.check_once()

@@ -23,5 +23,14 @@ def publish_again(sender: str, body: Any, **_: Any) -> None:
         signals.after_task_publish.connect(publish_again)
 
 
+def query(**_: Any) -> None:
+    """What receivers of a project do in the parent of a worker: use the database before it forks."""
+    from django.contrib.auth.models import User
+
+    User.objects.count()
+
+
+if os.environ.get("LEDGER_PARENT_QUERIES"):
+    signals.worker_init.connect(query)
 if os.environ.get("LEDGER_TWICE"):
     signals.after_task_publish.connect(publish_again)

@@ -4,6 +4,8 @@ import json
 import os
 from pathlib import Path
 
+import environ
+
 from . import faketime, tracing
 
 FOLDER = Path(os.environ["LEDGER_FOLDER"])
@@ -29,6 +31,9 @@ DATABASES = {
         "TEST": {"NAME": FOLDER / "test.sqlite3"},
     }
 }
+if "LEDGER_DATABASE_URL" in os.environ:
+    DATABASES = {"default": environ.Env().db("LEDGER_DATABASE_URL")}
+    DATABASES["default"]["OPTIONS"] = json.loads(os.environ.get("LEDGER_DATABASE_OPTIONS", "{}"))
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 ROOT_URLCONF = "ledger.urls"
 WSGI_APPLICATION = "ledger.wsgi.application"

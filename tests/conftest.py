@@ -39,9 +39,9 @@ def no_garbage_of_others(caplog):
     )
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def own_registry() -> Iterator[None]:
-    """Forget after the test what the code of a page registers."""
+    """Forget after a test what it registers: the jobs of a later one would be among others."""
     from scheduler.registry import registry
 
     before = set(registry.names())

@@ -44,6 +44,13 @@ def kill(pid):
         cursor.execute("SELECT pg_terminate_backend(%s)", [pid])
 
 
+@pytest.fixture(autouse=True)
+def no_session_is_left():
+    """Wait for the end of the sessions of an earlier test."""
+    if connection.vendor == "postgresql":
+        assert all(is_gone(pid) for pid in sessions())
+
+
 @pytest.fixture
 def heard():
     return []

@@ -98,10 +98,11 @@ class Pool:
             return self._pace.room(free=max(0, free), quick=max(0, quick), waiting=len(self._queue))
 
     def wants_tasks(self) -> bool:
-        """Return whether half of what may wait here has been started: so many are claimed at once as are worth it."""
+        """Return whether tasks may be claimed, and half of what may wait here has been started: so many are claimed at
+        once as are worth it."""
         with self._changed:
             waiting = self._queue.tasks
-        return 2 * waiting <= self.task_capacity() + waiting
+        return waiting <= (room := self.task_capacity()) and room > 0
 
     def grow(self, workers: int) -> None:
         """Have at least as many workers as that from now on."""

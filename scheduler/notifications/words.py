@@ -79,9 +79,10 @@ def _title(found: Found) -> str:
     match found.kind:
         case Told.BROKEN:
             words = ngettext("%d failure", "%d failures in a row", count) % count
-            return _("{job} is broken after {failures}, and runs no more until it is reset").format(
-                job=name, failures=words
-            )
+            text = _("{job} is broken after {failures}, and runs no more until it is reset")
+            if getattr(found.job.policy, "breaker_probe_after", None):
+                text = _("{job} is broken after {failures}, and runs no more until it is reset or a probe succeeds")
+            return text.format(job=name, failures=words)
         case Told.FAILED:
             if count <= 1:
                 return _("{job} has failed").format(job=name)

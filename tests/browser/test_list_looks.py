@@ -66,6 +66,10 @@ def test_the_menu_of_a_row_opens_by_mouse_and_closes_by_a_click_elsewhere(boss, 
     assert not boss.find(ITEM).is_displayed()
     boss.click(f"{MENU} summary")
     assert boss.find(ITEM).is_displayed()
+    menu, items = boss.find(f"{MENU} .sched-menu-items").rect, boss.all(f"{MENU} .sched-menu-items .sched-button")
+    assert all(menu["x"] <= one.rect["x"] and one.rect["width"] <= menu["width"] for one in items)
+    assert len({one.rect["y"] for one in items}) == len(items), "one below the other"
+    assert boss.run("return document.documentElement.scrollWidth <= innerWidth")
     assert boss.text(f"{MENU} summary .sched-sr") == "More actions for to_pause"
     boss.click("#content h1")
     boss.wait(lambda: not boss.find(ITEM).is_displayed())
@@ -95,6 +99,14 @@ def test_the_menu_of_a_row_works_without_javascript(boss, screen):
     boss.find(f"{MENU} summary").click()
     boss.find(ITEM).click()
     boss.wait(lambda: "/pause/" in boss.browser.current_url)
+
+
+@pytest.mark.parametrize("width", [600, 1000, 1400])
+@pytest.mark.parametrize("page", ["scheduler/job/?q=to", "scheduler/runlog/?q=o"])
+def test_how_many_were_found_is_said_on_one_line(boss, screen, width, page):
+    screen(width)
+    boss.go(page)
+    assert boss.find("#changelist-search .quiet").rect["height"] < 30
 
 
 def test_times_are_short_and_whole_on_focus_and_on_hover(boss, screen):

@@ -49,7 +49,7 @@ class BackfillForm(forms.Form):
         """Refuse a stretch that ends before it begins."""
         data = super().clean() or {}
         if "start" in data and "end" in data and data["end"] < data["start"]:
-            self.add_error("end", gettext("It lies before the beginning."))
+            self.add_error(None, gettext("The end lies before the beginning."))
         return data
 
     def _instant(self, name: str) -> datetime:

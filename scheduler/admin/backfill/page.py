@@ -92,7 +92,7 @@ class BackfillMixin(_ModelAdmin):
         return {
             "listed": True,
             "count": len(runs),
-            "slots": [_told(run, form) for run in _ends(runs)],
+            "slots": [_told(run, form, with_attempt=among is not None) for run in _ends(runs)],
             "left_out": max(0, len(runs) - 2 * ENDS),
             "others": len(others),
             "decided": _decided(among.filter(job=job), others) if among is not None and others else "",
@@ -108,8 +108,9 @@ def _ends(runs: Sequence[RunLog]) -> list[RunLog | None]:
     return list(runs) if len(runs) <= 2 * ENDS else [*runs[:ENDS], None, *runs[-ENDS:]]
 
 
-def _told(run: RunLog | None, form: BackfillForm) -> Any:
-    return run and (with_times(said(run.scheduled_for, form.zone), form.zone), run.attempt)
+def _told(run: RunLog | None, form: BackfillForm, *, with_attempt: bool) -> Any:
+    """Return a slot, and which attempt of it that would be: what came before is for those who may see runs."""
+    return run and (with_times(said(run.scheduled_for, form.zone), form.zone), run.attempt if with_attempt else 1)
 
 
 def _decided(among: Any, others: Sequence[RunLog]) -> str:

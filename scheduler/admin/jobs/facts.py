@@ -66,12 +66,20 @@ def runs_of(
     }
 
 
+def is_probed(view: JobView) -> bool:
+    """Whether a job is broken and a run to probe it is planned."""
+    return view.state == JobState.BROKEN and bool(getattr(view.job.policy, "breaker_probe_after", None))
+
+
 def what_to_do(view: JobView) -> str:
     """Return what a person can do about a job that needs one, empty for a job that needs none."""
     if view.state == JobState.PAUSED and view.held_by and view.held_by.group is not None:
         return _("Its group is paused: resume it in the banner of the jobs list.")
+    broken = _("Fix the cause, which the last error tells, then reset the job.")
+    if is_probed(view):
+        broken = _("Fix the cause, which the last error tells. A probe that succeeds or a reset lets the job go on.")
     of_state = {
-        JobState.BROKEN: _("Fix the cause, which the last error tells, then reset the job."),
+        JobState.BROKEN: broken,
         JobState.INVALID: _("Change what cannot be read: its schedule or its options."),
         JobState.ORPHANED: _("Bring back the code that defines its task, or delete the job."),
         JobState.PAUSED: _("Resume the job when it may run again."),
@@ -157,7 +165,7 @@ def passed_of(job: Job, now: datetime, among: QuerySet[RunLog]) -> dict[str, Any
             (
                 urlencode({"why": local(at, zone).isoformat(sep=" ")}),
                 with_times(said(at, zone), zone),
-                last.get(at, ""),
+                last.get(at) or _("no run"),
             )
             for at in slots
         ]

@@ -15,7 +15,7 @@ from django.utils.translation import ngettext
 from scheduler.admin import badges
 from scheduler.admin.allowed import hidden_runs, may_clear, may_read_runs, runs_for
 from scheduler.admin.jobs.enqueued import facts_of_tasks
-from scheduler.admin.jobs.facts import facts_of, kwargs_told, passed_of, runs_of, why_of
+from scheduler.admin.jobs.facts import facts_of, is_probed, kwargs_told, passed_of, runs_of, why_of
 from scheduler.admin.jobs.history import MOST, history_on_page, lines_of
 from scheduler.admin.names import address_of
 from scheduler.admin.page_context import actor_of, now_of, page_context
@@ -145,7 +145,7 @@ def _state(view: JobView, now: datetime) -> dict[str, Any]:
         "badge": format_html("{} {}", badges.job_badge(view), badges.attention_badge(view)),
         "reason": with_times(view.reason),
         "state": view.state.label,
-        "stopped": view.stopped,
+        "stopped": view.stopped and not is_probed(view),
         "next_word": _("Goes on") if view.held_by else _("Next start"),
         "next_at": instant(at, zone=zone) if at else "",
         "next_away": relative(at, now) if at else "",

@@ -42,7 +42,7 @@ def _url(job: Job, site: str) -> str:
 
 
 def _past(job: Job, newest_first: Sequence[RunLog], now: datetime, site: str) -> list[Band]:
-    stretches = sorted(_close_together(newest_first[::-1], now), key=lambda one: ON_TOP.index(_tone(one)))
+    stretches = sorted(_close_together(newest_first, now), key=lambda one: ON_TOP.index(_tone(one)))
     bands = [_band(one, site) for one in stretches]
     if len(newest_first) == MOST_RUNS:
         oldest = newest_first[-1].scheduled_for
@@ -60,18 +60,21 @@ class _Stretch:
     start: datetime
     end: datetime
     last_slot: datetime
+    """Its slots do not go back: what links to them names a stretch of slots."""
     count: int = 1
 
 
-def _close_together(oldest_first: Sequence[RunLog], now: datetime) -> Iterator[_Stretch]:
+def _close_together(runs: Sequence[RunLog], now: datetime) -> Iterator[_Stretch]:
+    """Yield the stretches by when they ran: an old slot may have run a moment ago."""
     stretch: _Stretch | None = None
-    for run in oldest_first:
+    for run in sorted(runs, key=lambda one: (_span(one, now)[0], one.scheduled_for)):
         start, end = _span(run, now)
         if (
             stretch
             and run_tone(run) == run_tone(stretch.first)
             and run.status == stretch.first.status
             and start - stretch.end <= SO_CLOSE
+            and run.scheduled_for >= stretch.last_slot
         ):
             stretch.end, stretch.count, stretch.last_slot = max(end, stretch.end), stretch.count + 1, run.scheduled_for
             continue

@@ -69,7 +69,7 @@ class EverythingMixin(_ModelAdmin):
 
     def may_pause_group(self, request: HttpRequest, name: str) -> bool:
         """Whether the user may see and pause each job that a pause of the group, or of everything, would stop."""
-        if not self.has_pause_permission(request):
+        if not (self.has_view_permission(request) and self.has_pause_permission(request)):
             return False
         jobs = jobs_of_group(name)
         if not sees_every_job(self.admin_site, request):
@@ -82,7 +82,7 @@ class EverythingMixin(_ModelAdmin):
 
     def pausable_groups(self, request: HttpRequest, names: Collection[str]) -> set[str]:
         """Return those of some groups that `may_pause_group` allows, in a constant number of queries."""
-        if not self.has_pause_permission(request):
+        if not (self.has_view_permission(request) and self.has_pause_permission(request)):
             return set()
         refused: set[str] = set()
         if not sees_every_job(self.admin_site, request):

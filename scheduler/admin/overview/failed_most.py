@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Max, QuerySet
-from django.db.models.functions import Right
+from django.db.models.functions import Coalesce, Right
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
@@ -28,6 +28,8 @@ else:
 
 PERIODS = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
 MOST_JOBS, MOST_ERRORS = 20, 20
+FAILED_AT = Coalesce("finished_at", "scheduled_for")
+"""An old slot may have failed a moment ago."""
 SAMPLE = 1_000
 """So many of the newest failures are read to group them by error."""
 TAIL = 3_000
@@ -72,15 +74,15 @@ class FailedMostMixin(_ModelAdmin):
 
 
 def _by_job(failed: QuerySet[RunLog]) -> list[dict[str, Any]]:
-    counted = failed.values("job_id").annotate(count=Count("pk"), last=Max("scheduled_for"))
+    counted = failed.values("job_id").annotate(count=Count("pk"), last=Max(FAILED_AT))
     rows = list(counted.order_by("-count", "job_id")[:MOST_JOBS])
     names = dict(Job.objects.filter(pk__in=[row["job_id"] for row in rows]).values_list("pk", "name"))
     return [row | {"name": names.get(row["job_id"], ""), "last": instant(row["last"])} for row in rows]
 
 
 def _by_error(failed: QuerySet[RunLog], period: str) -> dict[str, Any]:
-    newest = failed.order_by("-pk").annotate(tail=Right("error", TAIL))
-    columns = ("pk", "job__name", "status", "error_class", "tail", "scheduled_for")
+    newest = failed.order_by("-pk").annotate(tail=Right("error", TAIL), at=FAILED_AT)
+    columns = ("pk", "job__name", "status", "error_class", "tail", "at")
     rows = list(newest.values_list(*columns)[: SAMPLE + 1])
     groups: dict[tuple[str, str], ErrorGroup] = {}
     for pk, job, status, error_class, tail, at in rows[:SAMPLE]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
@@ -67,7 +67,7 @@ class FailedAgainMixin(_ModelAdmin):
         """Ask, with the number of the runs, then promise a further attempt of the slot of each."""
         chosen, more = self._failed(request, runs)
         if not chosen:
-            words = _("None of the chosen runs is a failed run of a job.")
+            words = _("None of the chosen runs is a failed run of a job whose slot has no later attempt.")
             self.message_user(request, words, messages.WARNING)
             return None
         if CONFIRMED not in request.POST:
@@ -76,12 +76,14 @@ class FailedAgainMixin(_ModelAdmin):
         return None
 
     def _failed(self, request: HttpRequest, runs: QuerySet[RunLog]) -> tuple[list[RunLog], bool]:
-        """Return the failed ones of some runs, without those that came since the person was asked, and whether there
-        are more of them."""
-        failed = runs.filter(status__in=FAILURES).exclude(job__in=Job.objects.filter(CARRIERS).values("pk"))
+        """Return the failed ones of some runs whose slots have no later attempt, without those that came since the
+        person was asked, and whether there are more of them."""
+        later = RunLog.objects.filter(job=OuterRef("job"), scheduled_for=OuterRef("scheduled_for"))
+        failed = runs.filter(status__in=FAILURES).exclude(Exists(later.filter(attempt__gt=OuterRef("attempt"))))
+        failed = failed.exclude(job__in=Job.objects.filter(CARRIERS).values("pk"))
         if (until := whole_number(request.POST.get("until", ""))) is not None:
             failed = failed.filter(pk__lte=until)
-        found = list(failed.order_by("pk").defer("log", "error", "result", "totals")[: MOST_RUNS + 1])
+        found = list(failed.order_by("pk").defer(None).defer("log", "error", "result", "totals")[: MOST_RUNS + 1])
         chosen = found[:MOST_RUNS]
         return only_viewable(self, request, chosen) if hides_rows(self) else chosen, len(found) > MOST_RUNS
 

@@ -142,7 +142,7 @@ class RunLogAdminMixin(RunActionsMixin, FailedAgainMixin, EnqueueAgainMixin, Rea
     @admin.display(description=_("late by"))
     def late(self, run: RunLog) -> SafeString:
         """How long after its slot the run started."""
-        return badges.labelled(_("late by"), duration(run.lateness))
+        return badges.labelled(_("late by"), duration(run.lateness if run.cause.has_lateness else None))
 
     @admin.display(description=_("attempt"))
     def nth(self, run: RunLog) -> SafeString:

@@ -34,7 +34,10 @@ def run_failed_again(name: str, run_ids: Collection[int], *, actor: str = "") ->
     ask_gate(task)
     now = shared_now(engine.using)
     with write_transaction(engine.using):
-        job = locked(Job.objects.using(engine.using).filter(pk=job.pk)).get()  # so that the end of a run is seen
+        if (
+            locked(Job.objects.using(engine.using).filter(pk=job.pk)).first() is None
+        ):  # so that the end of a run is seen
+            return [], Counter({"gone": len(set(run_ids))})
         runs = RunLog.objects.using(engine.using).filter(job=job)
         found = list(runs.filter(pk__in=run_ids).defer("log", "error", "result").order_by("scheduled_for", "attempt"))
         slots = runs.filter(scheduled_for__in={run.scheduled_for for run in found}).order_by()
@@ -60,12 +63,15 @@ def _why_not(task: Task, job: Job, run: RunLog, last: Mapping[datetime, int]) ->
         return "busy"
     if run.status not in FAILURES:
         return "not_failed"
-    if last[run.scheduled_for] != run.attempt:
+    if last.get(run.scheduled_for) != run.attempt:
         return "tried_since"
     if run.trigger == Trigger.ACTIVITY:
         return "for_users"
+    kwargs = job.kwargs if run.kwargs is None else run.kwargs
+    if not isinstance(kwargs, Mapping):
+        return "invalid"
     try:
-        task.refuse_call(job.kwargs if run.kwargs is None else run.kwargs)
+        task.refuse_call(kwargs)
     except InvalidOption:
         return "invalid"
     return ""

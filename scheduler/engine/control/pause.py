@@ -183,20 +183,23 @@ def reset_jobs(jobs: Sequence[Job], *, actor: str = "") -> tuple[list[Job], list
     why others are not: the gate of each task is asked once. A job without failures, problem or lost run stays as it
     is."""
     checked_text("actor", actor)
-    closed = _closed_gates({job.task for job in jobs if job.broken_at or job.problem})
+    asked = {job.task for job in jobs if job.broken_at or job.problem}
+    closed = _closed_gates(asked)
     allowed = [job.pk for job in jobs if not ((job.broken_at or job.problem) and job.task in closed)]
     found: list[Job] = []
     for start in range(0, len(allowed), PAUSED_AT_ONCE):
-        found += _all_reset(Job.objects.filter(pk__in=allowed[start : start + PAUSED_AT_ONCE]).order_by("pk"), actor)
+        rows = Job.objects.filter(pk__in=allowed[start : start + PAUSED_AT_ONCE]).order_by("pk")
+        found += _all_reset(rows, actor, open_gates=asked - closed.keys())
     return told_of(found), [closed[task] for task in sorted(closed)]
 
 
-def _all_reset(rows: QuerySet[Job], actor: str) -> list[Job]:
+def _all_reset(rows: QuerySet[Job], actor: str, *, open_gates: set[str]) -> list[Job]:
     living, was_broken = _counted_once(rows), dict[int, bool]()
 
     def reset(job: Job) -> dict[str, Any]:
         count = living()[job.pk]
-        if not _has_to_reset(job, count):
+        came_since = (job.broken_at or job.problem) and job.task not in open_gates
+        if came_since or not _has_to_reset(job, count):
             return {}
         was_broken[job.pk] = job.broken_at is not None
         return _as_reset(job, count)

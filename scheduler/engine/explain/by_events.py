@@ -8,6 +8,7 @@ from django.utils.translation import ngettext
 from scheduler.engine.explain.evidence import Evidence
 from scheduler.engine.explain.explanation import Finding, Verdict
 from scheduler.engine.explain.past import REPLANS, Stop
+from scheduler.engine.plan import probe_from
 from scheduler.engine.views.datetimes import said
 from scheduler.engine.views.history import actor_words, in_words
 from scheduler.models import Group, Job, RunLog, Status, Trigger
@@ -139,8 +140,11 @@ def _broken(evidence: Evidence) -> Finding | None:
         "The job is broken since {since}, after {failures} failures in a row; it runs again when it is reset.",
         job.consecutive_failures,
     )
+    sentence = text.format(**words)
+    if probe := probe_from(job):
+        sentence += " " + _("A probe from {at} on lets it go on, too, if it succeeds.").format(at=said(probe))
     details = {"broken_at": job.broken_at.isoformat(), "consecutive_failures": job.consecutive_failures}
-    return Finding(Verdict.BROKEN, text.format(**words) + _due_before(evidence, job.broken_at), details=details)
+    return Finding(Verdict.BROKEN, sentence + _due_before(evidence, job.broken_at), details=details)
 
 
 def _paused(evidence: Evidence) -> Finding | None:

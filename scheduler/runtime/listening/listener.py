@@ -1,7 +1,7 @@
 """Listener: hears of what other processes have changed, and wakes the dispatcher. It reads and writes no row."""
 
 import logging
-import select
+import selectors
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -70,6 +70,7 @@ class Listener:
         alias = self._engine.using
         session = connections[alias].copy(alias)
         session.settings_dict["OPTIONS"] = OF_ITS_OWN | session.settings_dict["OPTIONS"] | {"pool": None}
+        session.settings_dict["AUTOCOMMIT"] = True  # a transaction that stays open hears nothing
         session.inc_thread_sharing()  # it is closed by the thread that ends this one
         try:
             with session.cursor() as cursor:
@@ -84,8 +85,10 @@ class Listener:
 
     def _hear(self, session: BaseDatabaseWrapper) -> None:
         server = session.connection.pgconn
-        if not select.select([server.socket], [], [], HEAR_SECONDS)[0]:
-            return
+        with selectors.DefaultSelector() as waiting:  # takes any file number
+            waiting.register(server.socket, selectors.EVENT_READ)
+            if not waiting.select(HEAR_SECONDS):
+                return
         server.consume_input()
         heard = set()
         while (note := server.notifies()) is not None:

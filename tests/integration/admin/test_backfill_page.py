@@ -76,7 +76,7 @@ class TestWhatWouldRun:
     @pytest.mark.parametrize(
         ("change", "words"),
         [
-            ({"end": "2026-03-02T05:00"}, "It lies before the beginning."),
+            ({"end": "2026-03-02T05:00"}, "The end lies before the beginning."),
             ({"start": "soon"}, "is no date and time"),
             ({"start": ""}, "This field is required."),
             ({"only": "those"}, "Select a valid choice."),

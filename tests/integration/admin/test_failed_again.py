@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
+from django.db.models import Exists
 
 from scheduler.admin import JobAdmin, RunLogAdmin
 from scheduler.admin.runs import failed_again
@@ -19,6 +20,7 @@ from tests.integration.admin.pages import page, text_of, told
 
 pytestmark = pytest.mark.usefixtures("task")
 LIST = "runlog_changelist"
+NOTHING = "None of the chosen runs is a failed run of a job whose slot has no later attempt."
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +66,7 @@ class TestAsked:
         good = ended(make_job(), 2, status=Status.SUCCEEDED)
         assert "1 failed run was chosen." in text_of(send(boss, [good, ended(good.job)]))
         done = send(boss, [good])
-        assert told(done) == ["None of the chosen runs is a failed run of a job."]
+        assert told(done) == [NOTHING]
 
     def test_a_task_that_wants_a_second_look_says_so(self, boss):
         register("careful", confirm="Sends mail.")(lambda: None)
@@ -102,11 +104,12 @@ class TestConfirmed:
         assert told(done) == ["3 runs run again, those of a job one after the other."]
         assert LogEntry.objects.get().change_message == "3 failed runs run again."
 
-    def test_what_is_refused_is_counted_and_named_by_its_code(self, boss):
+    def test_what_is_refused_is_counted_and_named_by_its_code(self, boss, monkeypatch):
         job, away = make_job("job"), make_job("away", task="not registered")
         orphan = make_job("orphan", columns={"orphaned_at": T0})
         fine = ended(job, 4)
         runs = [fine, ended(job, 3), ended(away, 1), ended(away, 2), ended(orphan)]
+        monkeypatch.setattr(failed_again, "Exists", lambda later: Exists(later.none()))  # it came in between
         ended(job, 3, attempt=2, status=Status.SUCCEEDED)
         runs.append(ended(job, 2, status=Status.TIMED_OUT, due_at=T0, finished_at=None))
         words = told(send(boss, runs, confirmed="1"))
@@ -137,8 +140,28 @@ class TestConfirmed:
     def test_sent_twice_it_promises_nothing_more(self, boss):
         run = ended(make_job())
         send(boss, [run], confirmed="1")
-        assert "(tried_since)" in told(send(boss, [run], confirmed="1"))[-1]
+        assert told(send(boss, [run], confirmed="1"))[-1] == NOTHING
         assert len(further()) == 1
+
+    def test_very_many_are_taken_by_and_by(self, boss, monkeypatch):
+        monkeypatch.setattr(failed_again, "MOST_RUNS", 3)
+        job = make_job()
+        runs = [ended(job, hours) for hours in range(5, 0, -1)]
+        for taken in (3, 5, 5):
+            send(boss, runs, confirmed="1")
+            assert len(further()) == taken
+
+    def test_a_job_that_is_removed_in_between_costs_no_other_its_attempts(self, boss):
+        register("removes", gate=lambda: Job.objects.filter(name="b").delete() and True)(lambda **kwargs: None)
+        runs = [ended(make_job(name, task="removes")) for name in ("a", "b", "c")]
+        words = told(send(boss, runs, confirmed="1"))
+        assert words[0] == "2 runs run again, those of a job one after the other."
+        assert {run.job.name for run in further()} == {"a", "c"}
+
+    def test_arguments_that_are_none_are_refused(self, boss):
+        run = ended(make_job())
+        RunLog.objects.update(kwargs=5)
+        assert "(invalid)" in told(send(boss, [run], confirmed="1"))[-1]
 
     def test_jobs_that_would_take_too_long_are_left_for_the_next_time(self, boss, monkeypatch):
         runs = [ended(make_job(name)) for name in ("one", "two")]

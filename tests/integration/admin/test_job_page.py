@@ -5,9 +5,10 @@ from django.utils.html import escape
 
 from scheduler.admin.times import with_times
 from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine.explain.explain_slot import explain_slot
 from scheduler.models import Job, RunLog, Status
 from scheduler.schedules import Cron, Every
-from tests.factories import HOUR, T0, make_job
+from tests.factories import HOUR, MINUTE, T0, make_job
 from tests.integration.admin.pages import page, text_of
 
 NASTY = "<img src=x onerror=alert(1)></script><b>\"'\u202e"
@@ -95,6 +96,17 @@ def test_the_page_is_in_the_order_of_need(boss):
     ]  # fmt: skip
     assert [words for words in order if words not in body] == []
     assert sorted(order, key=body.index) == order
+
+
+def test_a_broken_job_with_a_probe_to_come_says_so_and_not_that_it_would_start(boss):
+    now = SYSTEM_CLOCK.now()
+    at = {"broken_at": now, "last_finished_at": now, "last_status": "failed", "consecutive_failures": 3}
+    job = make_job(columns={**at, "source": "tasks"}, breaker_probe_after="10m")
+    words = text_of(boss.get(page("job_page", job.pk)))
+    assert "A probe that succeeds or a reset lets the job go on." in words
+    assert "it would start at these times" not in words
+    why = explain_slot(job, now - MINUTE).sentence
+    assert "lets it go on, too, if it succeeds" in why
 
 
 @pytest.mark.parametrize(

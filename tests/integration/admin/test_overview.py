@@ -4,13 +4,13 @@ from types import SimpleNamespace
 import pytest
 
 from scheduler.admin import page_context
-from scheduler.admin.overview.day_lanes import future_lanes
+from scheduler.admin.overview.day_lanes import future_lanes, past_lanes
 from scheduler.admin.overview.week_load import load_of
 from scheduler.models import RunLog, Status
 from scheduler.models.fields import Unreadable
 from scheduler.policy.codec import from_options
 from scheduler.schedules import DailyAt, Every, Manual
-from tests.factories import HOUR, T0, make_job
+from tests.factories import HOUR, MINUTE, T0, make_job
 from tests.integration.admin.pages import page, text_of
 
 MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC)
@@ -167,3 +167,22 @@ def test_where_there_is_no_job_the_page_says_how_to_make_one(boss, viewer, name,
     assert "Register a task in tasks.py" in text_of(body)
     assert (f'<a href="{page("job_add")}">add a job here</a>' in body.text) is bool(names)
     assert "add a job here" not in text_of(seen)
+
+
+@pytest.mark.django_db
+def test_old_slots_that_ran_again_a_moment_ago_are_drawn_there_and_hide_nothing():
+    job = make_job()
+    runs = [
+        RunLog(
+            pk=number, job=job, scheduled_for=T0 - 600 * MINUTE + number * MINUTE, status=Status.SUCCEEDED,
+            started_at=started, finished_at=started + timedelta(seconds=1),
+        )
+        for number in range(60)
+        for started in [T0 - MINUTE if number == 20 else T0 - 600 * MINUTE + number * MINUTE]
+    ]  # fmt: skip
+    (lane,) = past_lanes([job], {job.pk: runs[::-1]}, T0, "admin")
+    drawn = sorted((band.start, band.end, band.title) for band in lane.bands)
+    second, first = timedelta(seconds=1), T0 - 600 * MINUTE
+    together, alone = (first, first + 59 * MINUTE + second), (T0 - MINUTE, T0 - MINUTE + second)
+    assert [(start, end) for start, end, _ in drawn] == [together, alone]
+    assert "59 succeeded" in drawn[0][2]

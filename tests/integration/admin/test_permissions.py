@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.models import Job, RunLog, Status
+from scheduler.models import Group, Job, RunLog, Status
 from tests.factories import make_job
 from tests.integration.admin.conftest import client_of
 from tests.integration.admin.pages import page, text_of
@@ -75,6 +75,14 @@ def test_who_may_run_may_not_pause(job):
     words = client.get(page("job_changelist")).text
     assert page("job_run", job.pk) in words
     assert page("job_pause", job.pk) not in words
+
+
+def test_who_may_pause_and_not_see_jobs_pauses_nothing(job):
+    user = User.objects.create_user("pauser", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename="pause_job"))
+    client = client_of(user)
+    assert client.post(page("job_pause_all"), {"reason": "x"}).status_code == 403
+    assert not Group.objects.filter(paused_at__isnull=False).exists()
 
 
 def test_strangers_are_sent_to_the_login(client, job):

@@ -87,3 +87,22 @@ def test_a_worker_that_could_not_be_started_is_no_replacement(caplog, monkeypatc
     assert executor.capacity() == 1
     assert caplog.records == []
     executor.close()
+
+
+def test_a_pool_whose_workers_are_all_busy_wants_no_tasks_I17(executor):
+    """Else the dispatcher would look without a rest while tasks wait, and no other process would be told of them."""
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def long():
+        begun.set()
+        goes_on.wait(20)
+
+    assert executor.wants_tasks()
+    submit(executor, long)
+    assert begun.wait(20)
+    try:
+        executor._clock.advance(60)  # it is none of the short ones, of which several are claimed at once
+        assert not executor.wants_tasks()
+    finally:
+        goes_on.set()
+    until(lambda: not executor.run_ids() and executor.wants_tasks(), "the worker is free")

@@ -21,10 +21,11 @@ def put_under(
     whether it is new.
 
     At most three statements. Of several processes at once one writes: the others find that the key is not as they read
-    it, take back what they wrote, and look again.
+    it, take back what they wrote, and look again. Each look is a transaction of its own: PostgreSQL keeps the lock of a
+    row that is not as it was read, and two processes would wait for each other's.
     """
-    with _writing(using):
-        for _ in range(MOST_TRIES):
+    for _ in range(MOST_TRIES):
+        with _writing(using):
             known = _read(using, job_of(using, carrier), key)
             if known is None or known.waits is None:
                 run = put(using, carrier, task, now)

@@ -165,7 +165,7 @@ def passed_of(job: Job, now: datetime, among: QuerySet[RunLog]) -> dict[str, Any
             (
                 urlencode({"why": local(at, zone).isoformat(sep=" ")}),
                 with_times(said(at, zone), zone),
-                last.get(at) or _("no run"),
+                last.get(at, ""),
             )
             for at in slots
         ]

@@ -150,7 +150,7 @@ def _stuck(job: Job, run: RunLog, stack: str, **_: Any) -> None:
 @receiver(signals.job_broken)
 def _broken(job: Job, run: RunLog, **_: Any) -> None:
     message = "%s is broken after %s and runs no more until it is reset"
-    if getattr(job.policy, "breaker_probe_after", None):
+    if job.policy.breaker_probe_after:
         message += " or a probe succeeds"
     _say(logging.ERROR, "job_broken", job, run, message, job.name, in_a_row(job.consecutive_failures))
 

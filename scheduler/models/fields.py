@@ -223,6 +223,7 @@ class Unreadable:
     is_interval: ClassVar[bool] = False
     from_completion: ClassVar[bool] = False
     for_users: ClassVar[bool] = False
+    breaker_probe_after: ClassVar[None] = None
 
     text: str
     error: str

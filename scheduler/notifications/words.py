@@ -80,7 +80,7 @@ def _title(found: Found) -> str:
         case Told.BROKEN:
             words = ngettext("%d failure", "%d failures in a row", count) % count
             text = _("{job} is broken after {failures}, and runs no more until it is reset")
-            if getattr(found.job.policy, "breaker_probe_after", None):
+            if found.job.policy.breaker_probe_after:
                 text = _("{job} is broken after {failures}, and runs no more until it is reset or a probe succeeds")
             return text.format(job=name, failures=words)
         case Told.FAILED:

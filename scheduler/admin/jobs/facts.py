@@ -68,7 +68,7 @@ def runs_of(
 
 def is_probed(view: JobView) -> bool:
     """Whether a job is broken and a run to probe it is planned."""
-    return view.state == JobState.BROKEN and bool(getattr(view.job.policy, "breaker_probe_after", None))
+    return view.state == JobState.BROKEN and bool(view.job.policy.breaker_probe_after)
 
 
 def what_to_do(view: JobView) -> str:

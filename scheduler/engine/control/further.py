@@ -34,10 +34,10 @@ def run_failed_again(name: str, run_ids: Collection[int], *, actor: str = "") ->
     ask_gate(task)
     now = shared_now(engine.using)
     with write_transaction(engine.using):
-        if (
-            locked(Job.objects.using(engine.using).filter(pk=job.pk)).first() is None
-        ):  # so that the end of a run is seen
+        as_locked = locked(Job.objects.using(engine.using).filter(pk=job.pk)).first()  # the end of a run is seen
+        if as_locked is None:
             return [], Counter({"gone": len(set(run_ids))})
+        job = as_locked
         runs = RunLog.objects.using(engine.using).filter(job=job)
         found = list(runs.filter(pk__in=run_ids).defer("log", "error", "result").order_by("scheduled_for", "attempt"))
         slots = runs.filter(scheduled_for__in={run.scheduled_for for run in found}).order_by()

@@ -1,7 +1,4 @@
-"""IdempotencyKey: a request that has been carried out, and what it made, so that it is not carried out again."""
-
-from datetime import datetime
-from typing import Self
+"""IdempotencyKey: a request that is carried out, and what it made, so that it is not carried out again."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -9,17 +6,13 @@ from django.utils.translation import gettext_lazy as _
 from scheduler.models.fields import BigField, InstantField, ShortTextField
 from scheduler.models.primary import PrimaryQuerySet
 
-
-class IdempotencyKeyQuerySet(PrimaryQuerySet["IdempotencyKey"]):
-    """Keys by adjective."""
-
-    def known(self, since: datetime) -> Self:
-        """Keys that are still kept: those sent after `since`."""
-        return self.filter(at__gt=since)
+GOES_ON = 0
+"""In place of the id of what a request made: it is not over. No row has this id."""
 
 
 class IdempotencyKey(models.Model):
-    """Written in the transaction of what the request made; unique, so that of equal requests one makes anything."""
+    """Written when a request begins, and again in the transaction of what it makes; unique, so that of equal requests
+    one makes anything."""
 
     digest = ShortTextField(_("hash of the key"), max_length=64)
     """Of the key, and of who sent it."""
@@ -28,7 +21,7 @@ class IdempotencyKey(models.Model):
     created = models.BooleanField(_("whether that is new"), default=True)
     at = InstantField(_("when"))
 
-    objects = models.Manager.from_queryset(IdempotencyKeyQuerySet)()
+    objects = models.Manager.from_queryset(PrimaryQuerySet["IdempotencyKey"])()
 
     class Meta:
         verbose_name = _("idempotency key")

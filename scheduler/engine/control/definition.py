@@ -12,7 +12,7 @@ from scheduler.definition import CHECKS, COLUMNS, Definition, checked_interval
 from scheduler.engine.base import Engine
 from scheduler.engine.control.calls import refuse_wrong_call
 from scheduler.engine.control.forusers import refuse_for_users, refuse_without_users
-from scheduler.engine.control.keyed import KeyedRequest, KeyTaken
+from scheduler.engine.control.keyed import Begun, KeyedRequest
 from scheduler.engine.control.plan_now import plan_at_once
 from scheduler.engine.control.versions import IfVersion, refuse_other_version, unchanged
 from scheduler.engine.db.shared_time import shared_now
@@ -105,12 +105,10 @@ def set_job_once(
     **given: Unpack[Given],
 ) -> tuple[Job, bool]:  # fmt: skip
     """As `set_job`; sent again with the same key, it returns what it did then."""
-    if (before := keyed.before()) is None:
-        try:
-            return _set(_whole(name, task, schedule, given), actor, if_version, keyed)
-        except KeyTaken:
-            before = keyed.of_the_faster()
-    return get_job(name), before.created
+    return keyed.once(
+        lambda begun: _set(_whole(name, task, schedule, given), actor, if_version, begun),
+        lambda before: (get_job(name), before.created),
+    )
 
 
 def add_job_once(
@@ -119,28 +117,22 @@ def add_job_once(
     """As `add_job`; sent again with the same key, it returns what it did then. Never changes a job that is there."""
     if keyed is None:
         return add_job(name, task, schedule, actor=actor, **given), True
-    if (before := keyed.before()) is None:
-        try:
-            return _add(_whole(name, task, schedule, given), actor, keyed), True
-        except (KeyTaken, Refused) as error:
-            if isinstance(error, Refused) and (error.code != "exists" or keyed.before() is None):
-                raise
-            before = keyed.of_the_faster()
-    return get_job(name), before.created
+    return keyed.once(
+        lambda begun: (_add(_whole(name, task, schedule, given), actor, begun), True),
+        lambda before: (get_job(name), before.created),
+    )
 
 
-def _set(columns: Columns, actor: str, if_version: IfVersion, keyed: KeyedRequest | None) -> tuple[Job, bool]:
+def _set(columns: Columns, actor: str, if_version: IfVersion, begun: Begun | None) -> tuple[Job, bool]:
     name: str = columns["name"]
     if not Job.objects.filter(name=name).exists():
         refuse_other_version(name, None, if_version)
         try:
-            return _add(columns, actor, keyed), True
+            return _add(columns, actor, begun), True
         except Refused as refusal:
             if refusal.code != "exists":
                 raise
-            if keyed is not None and (before := keyed.before()) is not None:
-                return get_job(name), before.created
-    return _change(name, lambda job: _replaced(job, columns), actor, if_version, keyed), False
+    return _change(name, lambda job: _replaced(job, columns), actor, if_version, begun), False
 
 
 def compare_job(
@@ -171,10 +163,10 @@ def _whole(name: str, task: str, schedule: ScheduleLike, given: Mapping[str, Any
     return {"name": name, "task": registry.get(task).name, **definition.columns()}
 
 
-def _add(columns: Columns, actor: str, keyed: KeyedRequest | None = None) -> Job:
+def _add(columns: Columns, actor: str, begun: Begun | None = None) -> Job:
     checked_text("actor", actor)
     ask_to_enable(Job(enabled=False), columns)
-    return insert_job(columns, actor, keyed)
+    return insert_job(columns, actor, begun)
 
 
 def _replaced(job: Job, columns: Columns) -> Columns:
@@ -205,7 +197,7 @@ def follow_code(name: str, *, actor: str = "", if_version: IfVersion = None) -> 
     return _change(name, _columns_of_code, actor, if_version)
 
 
-def insert_job(columns: Columns, actor: str = "", keyed: KeyedRequest | None = None) -> Job:
+def insert_job(columns: Columns, actor: str = "", begun: Begun | None = None) -> Job:
     """Store a new job of checked columns, with no question to a gate; see `add_job`."""
     job = Job(**columns, created_at=shared_now(Engine().using))
     refuse_for_users(job, columns)
@@ -216,8 +208,8 @@ def insert_job(columns: Columns, actor: str = "", keyed: KeyedRequest | None = N
             write_events(Engine().using, creations([job], actor))
             plan_at_once(Job.objects.filter(pk=job.pk))
             replan_dependents(Engine().using, {job.name})
-            if keyed is not None:
-                keyed.remember(job.pk)
+            if begun is not None:
+                begun.remember(job.pk)
     except InvalidOption:
         if Job.objects.filter(name=job.name).exists():
             text = f"A job {job.name!r} exists already; change it with update_job."
@@ -281,18 +273,18 @@ def _change(
     columns_of: Callable[[Job], Columns],
     actor: str,
     if_version: IfVersion,
-    keyed: KeyedRequest | None = None,
+    begun: Begun | None = None,
 ) -> Job:
     """Change a job that may be enabled by it: its gate is asked before anything is locked."""
     checked_text("actor", actor)
     job = get_job(name)
     refuse_other_version(name, job, if_version)
-    return _write(name, columns_of, ask_to_enable(job, columns_of(job)), actor, if_version, keyed)
+    return _write(name, columns_of, ask_to_enable(job, columns_of(job)), actor, if_version, begun)
 
 
 def _write(
     name: str, columns_of: Callable[[Job], Columns], asked: Task | None, actor: str, if_version: IfVersion = None,
-    keyed: KeyedRequest | None = None,
+    begun: Begun | None = None,
 ) -> Job:  # fmt: skip
     """Write what `columns_of` makes of the job as it is by now, whatever others did while a gate was asked."""
 
@@ -309,8 +301,8 @@ def _write(
     with _storing(name), unchanged(name, if_version):
         rewrite(Job.objects.filter(name=name), checked, actor=actor)
         plan_at_once(Job.objects.filter(name=name))
-        if keyed is not None:
-            keyed.remember(Job.objects.get(name=name).pk, created=False)
+        if begun is not None:
+            begun.remember(Job.objects.get(name=name).pk, created=False)
     return get_job(name)
 
 

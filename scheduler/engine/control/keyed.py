@@ -1,30 +1,33 @@
 """Keyed requests: a request with a key is carried out once, however often it is sent, and by however many at a time.
 
-Its row is written in the transaction of what it makes. Of equal requests that go on together the second waits for the
-lock of the job, and then finds the row; where it has not waited, the unique key refuses its own row, and with it all
-that it wrote.
+Its row is written when the request begins, in a transaction of its own, so that another request with the key need not
+wait to be told what goes on. In the transaction of what the request makes, the row says so: only while it is still that
+of this request, else all is undone.
 """
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db import IntegrityError
+from django.db import DatabaseError, IntegrityError
 
 from scheduler.engine.base import Engine
 from scheduler.engine.db.shared_time import shared_now
+from scheduler.engine.db.transactions import write_transaction
 from scheduler.exceptions import Refused
-from scheduler.models.idempotency_key import IdempotencyKey
+from scheduler.models.idempotency_key import GOES_ON, IdempotencyKey
 
 KEPT = timedelta(hours=24)
 """How long a key is known."""
+LONGEST = timedelta(minutes=1)
+"""How long a request goes on at most: after that its process is taken for dead, and the next request begins."""
 FORGOTTEN_AT_ONCE = 1000
-
-
-class KeyTaken(Exception):
-    """Another request with the key was faster: what this one wrote is undone."""
+REUSED_TEXT = "This Idempotency-Key was sent with another request; use a new one for each request."
+GOES_ON_TEXT = "The same request goes on; try again."
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +42,78 @@ class KeyedRequest:
         """Return a request of a caller; `request` is JSON, and equal for equal requests."""
         return cls(_hash([caller, key]), _hash(request))
 
-    def before(self) -> IdempotencyKey | None:
-        """Return what it made when it was sent before, None when it was not.
+    def once(self, make: Callable[["Begun"], T], made_before: Callable[[IdempotencyKey], T]) -> T:
+        """Carry out the request, or return what it made when it was sent before.
 
-        Raises Refused with code `idempotency_key_reused` when the key was sent with another request.
+        `make` calls `remember` in the transaction that makes something. When it raises, the key is as good as new.
+        Raises Refused with code `idempotency_key_reused` when the key was sent with another request, `in_progress`
+        while the same one goes on.
         """
+        found = self._begin(shared_now(Engine().using))
+        if isinstance(found, IdempotencyKey):
+            return made_before(found)
+        try:
+            return make(found)
+        except BaseException:
+            found.forget()
+            raise
+
+    def _begin(self, now: datetime) -> "IdempotencyKey | Begun":
+        """Return what the request made before, or the note that it goes on from now."""
         rows = IdempotencyKey.objects.using(Engine().using)
-        found = rows.known(_kept_since(shared_now(Engine().using))).filter(digest=self.digest).first()
-        if found is not None and found.request != self.request:
-            text = "This Idempotency-Key was sent with another request; use a new one for each request."
-            raise Refused(text, code="idempotency_key_reused")
-        return found
+        if (found := rows.filter(digest=self.digest).first()) is None:
+            try:
+                with write_transaction(rows.db):
+                    rows.create(digest=self.digest, request=self.request, made=GOES_ON, at=now)
+                return Begun(self, now)
+            except IntegrityError:
+                found = rows.filter(digest=self.digest).first()
+        return self._in_view_of(found, now)
+
+    def _in_view_of(self, found: IdempotencyKey | None, now: datetime) -> "IdempotencyKey | Begun":
+        """Return what `_begin` does where there is a row, or there was one just now."""
+        if found is None:
+            raise Refused(GOES_ON_TEXT, code="in_progress")
+        if found.at > _kept_since(now):
+            if found.request != self.request:
+                raise Refused(REUSED_TEXT, code="idempotency_key_reused")
+            if found.made != GOES_ON:
+                return found
+        begun = Begun(self, now)
+        if (found.made == GOES_ON and found.at > now - LONGEST) or not begun.take_over(found):
+            raise Refused(GOES_ON_TEXT, code="in_progress")
+        return begun
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A keyed request that goes on."""
+
+    keyed: KeyedRequest
+    at: datetime
+
+    def take_over(self, found: IdempotencyKey) -> bool:
+        """Begin in place of a request that is over, if no other one does."""
+        rows = IdempotencyKey.objects.using(Engine().using).filter(pk=found.pk, at=found.at)
+        with write_transaction(rows.db):
+            return bool(rows.update(request=self.keyed.request, made=GOES_ON, created=True, at=self.at))
 
     def remember(self, made: int, *, created: bool = True) -> None:
-        """Note what it made, in the transaction that makes it; raises KeyTaken."""
-        using = Engine().using
-        now, rows = shared_now(using), IdempotencyKey.objects.using(using)
-        rows.filter(digest=self.digest, at__lte=_kept_since(now)).delete()
-        try:
-            rows.create(digest=self.digest, request=self.request, made=made, created=created, at=now)
-        except IntegrityError as error:
-            raise KeyTaken from error
+        """Note what the request made, in the transaction that makes it; raises Refused where another one began."""
+        if not self._own().update(made=made, created=created):
+            raise Refused(GOES_ON_TEXT, code="in_progress")
 
-    def of_the_faster(self) -> IdempotencyKey:
-        """Return what the request made that was faster."""
-        if (found := self.before()) is None:
-            raise Refused("Another request with this Idempotency-Key goes on; try again.", code="in_progress")
-        return found
+    def forget(self) -> None:
+        """Leave no key: nothing was made. One that stays is taken over later."""
+        try:
+            with write_transaction(Engine().using):
+                self._own().delete()
+        except DatabaseError:
+            pass
+
+    def _own(self) -> Any:
+        rows = IdempotencyKey.objects.using(Engine().using)
+        return rows.filter(digest=self.keyed.digest, made=GOES_ON, at=self.at)
 
 
 def forget_keys(using: str, now: datetime) -> int:

@@ -13,7 +13,7 @@ from scheduler.engine.base import Engine
 from scheduler.engine.control.calls import refuse_wrong_templates
 from scheduler.engine.control.definition import ask_gate, get_job
 from scheduler.engine.control.forusers import refuse_without_ids
-from scheduler.engine.control.keyed import KeyedRequest, KeyTaken
+from scheduler.engine.control.keyed import Begun, KeyedRequest
 from scheduler.engine.db.bulk import insert_runs
 from scheduler.engine.db.shared_time import shared_now
 from scheduler.engine.db.tally import count_runs
@@ -53,15 +53,10 @@ def run_now(name: str, *, kwargs: Mapping[str, Any] | None = None, actor: str = 
 
 def run_now_once(keyed: KeyedRequest, name: str, *, kwargs: Mapping[str, Any] | None = None, actor: str = "") -> RunLog:
     """As `run_now`; sent again with the same key, it returns the run that it promised then, as that is by now."""
-    if (before := keyed.before()) is None:
-        try:
-            return _run_now(name, kwargs, actor, keyed)
-        except KeyTaken:
-            before = keyed.of_the_faster()
-    return _run_of(before)
+    return keyed.once(lambda begun: _run_now(name, kwargs, actor, begun), _run_of)
 
 
-def _run_now(name: str, kwargs: Mapping[str, Any] | None, actor: str, keyed: KeyedRequest | None) -> RunLog:
+def _run_now(name: str, kwargs: Mapping[str, Any] | None, actor: str, begun: Begun | None) -> RunLog:
     engine = Engine()
     job = get_job(name)
     own = None if kwargs is None else checked_kwargs(kwargs)
@@ -74,12 +69,10 @@ def _run_now(name: str, kwargs: Mapping[str, Any] | None, actor: str, keyed: Key
     ask_gate(task)
     with write_transaction(engine.using):
         job = locked(Job.objects.using(engine.using).filter(pk=job.pk)).get()
-        if keyed is not None and (before := keyed.before()) is not None:  # it waited for the lock
-            return _run_of(before)
         _refuse_when_busy(job)
         run = _promise(engine, job, own, actor)
-        if keyed is not None:
-            keyed.remember(run.pk)
+        if begun is not None:
+            begun.remember(run.pk)
     announce(engine.using)
     return run
 

@@ -7,9 +7,19 @@ from threading import Event
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import connections
+from django.db import OperationalError, connections
 
-from scheduler.engine.control import KeyedRequest, add_job_once, forget_keys, remove_job, run_now_once, set_job_once
+from scheduler.engine.control import (
+    KeyedRequest,
+    add_job_once,
+    definition,
+    forget_keys,
+    remove_job,
+    run_now_once,
+    set_job_once,
+)
+from scheduler.engine.control import runs as runs_asked_for
+from scheduler.engine.control.keyed import Begun
 from scheduler.exceptions import Refused, UnknownRun
 from scheduler.models import IdempotencyKey, Job, JobEvent, RunLog
 from scheduler.registry import register, registry
@@ -77,7 +87,7 @@ def test_what_goes_wrong_after_the_run_was_written_leaves_neither(monkeypatch):
     def fail(*args, **options):
         raise RuntimeError
 
-    monkeypatch.setattr(KeyedRequest, "remember", fail)
+    monkeypatch.setattr(Begun, "remember", fail)
     with pytest.raises(RuntimeError):
         run_now_once(KeyedRequest.of("K", "ann", 1), "job")
     assert (RunLog.objects.count(), IdempotencyKey.objects.count()) == (0, 0)
@@ -179,24 +189,68 @@ def test_of_several_who_want_a_job_to_be_new_one_makes_it_and_none_changes_it():
 
 
 @shared
-def test_requests_that_come_while_the_first_goes_on_wait_for_it(monkeypatch):
+def test_a_request_that_comes_while_the_first_goes_on_is_told_so_at_once_AP3(monkeypatch):
     make_job()
-    written, go_on, remember = Event(), Event(), KeyedRequest.remember
+    requests = [KeyedRequest.of("K", "ann", body) for body in (1, 1, 2)]
+    written, go_on, remember = Event(), Event(), Begun.remember
 
-    def held_open(keyed, *args, **options):
-        remember(keyed, *args, **options)
+    def held_open(begun, *args, **options):
+        remember(begun, *args, **options)
         written.set()
         assert go_on.wait(PATIENCE)
 
-    monkeypatch.setattr(KeyedRequest, "remember", held_open)
-    requests = [KeyedRequest.of("K", "ann", body) for body in (1, 1, 2)]
+    monkeypatch.setattr(Begun, "remember", held_open)
 
     def one(number: int):
-        if number:
-            assert written.wait(PATIENCE)
+        if not number:
+            return run_now_once(requests[0], "job").pk
+        assert written.wait(PATIENCE)
+        try:
+            with pytest.raises(Refused) as same:
+                run_now_once(requests[1], "job")
+            with pytest.raises(Refused) as other:
+                run_now_once(requests[2], "job")
+            assert not go_on.is_set()
+            return same.value.code, other.value.code
+        finally:
             go_on.set()
-        return run_now_once(requests[number], "job").pk
 
-    first, same, other = at_once(one, 3)
-    assert (first == same, other) == (True, "idempotency_key_reused")
+    first, refused = at_once(one, 2)
+    assert refused == ("in_progress", "idempotency_key_reused")
+    assert run_now_once(requests[1], "job").pk == first
     assert RunLog.objects.count() == 1
+
+
+def test_a_request_whose_process_died_is_begun_again_and_the_dead_one_makes_nothing(stop_clock, monkeypatch):
+    make_job()
+    keyed, runs = KeyedRequest.of("K", "ann", 1), []
+
+    def slow(task, real=definition.ask_gate):
+        """While the gate is asked, a minute passes, and the request is sent again."""
+        monkeypatch.setattr(runs_asked_for, "ask_gate", real)
+        with pytest.raises(Refused, match="goes on"):
+            run_now_once(keyed, "job")
+        stop_clock(T0 + timedelta(minutes=1))
+        runs.append(run_now_once(keyed, "job").pk)
+        RunLog.objects.update(status="succeeded", due_at=None)
+
+    monkeypatch.setattr(runs_asked_for, "ask_gate", slow)
+    with pytest.raises(Refused) as refusal:
+        run_now_once(keyed, "job")
+    assert refusal.value.code == "in_progress"
+    assert [run_now_once(keyed, "job").pk] == runs == [RunLog.objects.get().pk]
+
+
+def test_a_key_that_cannot_be_taken_back_is_taken_over_later(stop_clock, monkeypatch):
+    """The database went away while the request was refused."""
+    make_job()
+
+    def away(begun):
+        raise OperationalError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Begun, "_own", away)
+        with pytest.raises(OperationalError):
+            run_now_once(KeyedRequest.of("K", "ann", 1), "job")
+    stop_clock(T0 + timedelta(minutes=1))
+    assert run_now_once(KeyedRequest.of("K", "ann", 1), "job").pk == RunLog.objects.get().pk

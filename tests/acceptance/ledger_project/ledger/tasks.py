@@ -173,10 +173,20 @@ KINDS = {
 }
 
 
+def held() -> bool:
+    """A gate that thinks while a file of this name stands in the folder."""
+    (PATH.parent / "asked").touch()
+    while (PATH.parent / "held").exists():
+        Event().wait(0.02)
+    return True
+
+
 def load(specifications: dict[str, dict[str, Any]]) -> None:
     """Register every task of the specification."""
     for name, options in specifications.items():
         make, seconds = KINDS[options.pop("kind", "plain")], options.pop("seconds", 0.0)
+        if options.get("gate") == "held":
+            options["gate"] = held
         register(name, **options)(make(seconds))
 
 

@@ -48,10 +48,10 @@ tasks_enqueued = Signal()
 def after_commit(signal: Signal, sender: Any, *, using: str | None, **values: Any) -> None:
     """Send a signal once the transaction of the caller has committed, never when it is rolled back.
 
-    At once where the caller commits by hand, after `set_autocommit(False)`: Django reports no such commit.
+    At once outside of a transaction, and where the caller commits by hand, after `set_autocommit(False)`: Django
+    reports no such commit.
     """
-    connection = transaction.get_connection(using)
-    if not (connection.in_atomic_block or connection.get_autocommit()):
+    if not transaction.get_connection(using).in_atomic_block:
         signal.send_robust(sender, **values)
         return
     transaction.on_commit(partial(signal.send_robust, sender, **values), using=using, robust=True)

@@ -17,8 +17,6 @@ from scheduler.engine.unable import forget_old
 from scheduler.models import AT_ONCE
 
 NOTHING_HANDED: Mapping[str, int] = {}
-FEW_TASKS = 4
-"""So many may be enqueued by one request; where more wait at once, they come one after the other."""
 IN_A_MOMENT = timedelta(milliseconds=100)
 """An instance that counts the places of groups is done with it by then."""
 
@@ -38,8 +36,8 @@ class Tick:
     someone_died: bool = False
     tasks_wait: bool = False
     """More tasks may be due than could be taken."""
-    more_tasks_follow: bool = False
-    """So many tasks were taken at once that more are about to be enqueued."""
+    tasks: int = 0
+    """How many tasks were taken: to look for what follows them can wait for a moment."""
 
 
 def tick(
@@ -108,8 +106,8 @@ def _with_tasks(engine: Engine, seen: Look, now: datetime, passed: Tick, room: i
     claims += tasks
     if not tasks.looked_at and room > 0:
         return _woken_by(passed, next_task_after(engine, now))
-    waits, follow = len(tasks.runs) >= room, len(tasks.runs) > FEW_TASKS
-    return replace(passed, again=passed.again or not (waits or follow), tasks_wait=waits, more_tasks_follow=follow)
+    taken, wait = len(tasks.runs), len(tasks.runs) >= room
+    return replace(passed, again=passed.again or not (taken or wait), tasks_wait=wait, tasks=taken)
 
 
 def _woken_by(passed: Tick, task_at: datetime | None) -> Tick:

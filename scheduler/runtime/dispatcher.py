@@ -38,7 +38,13 @@ DOUBT_SECONDS = 60.0
 REFUSED_SECONDS = 5.0
 BEATS_TO_WAIT = 2
 BETWEEN_RESCUES = 0.2
-GATHER_SECONDS = 0.01
+A_MOMENT = 0.005
+"""Seconds in which a task that was claimed may start: the next pass would compete with it for the interpreter."""
+FEW_TASKS, MANY_TASKS, LATELY = 4, 16, 0.05
+"""So many may be enqueued by one request. More at once, or `MANY_TASKS` in `LATELY` seconds, come in a stream."""
+GATHER_SECONDS, LONGEST_GATHER = 0.01, 0.05
+PASS_TO_GATHER = 10
+"""While tasks come in a stream, passes take a tenth of the time at most, unless they are very slow."""
 NONE: Mapping[str, Handing] = {}
 
 
@@ -62,6 +68,10 @@ class Dispatcher:
     """Watches from when the clock was first compared with the database's: that it differed then is no step."""
     _pass_at: datetime | None = None
     """The instant of the pass that is under way, or that had no end."""
+    _began = 0.0
+    """When the pass began, on the monotonic clock."""
+    _lately: tuple[float, int] = (0.0, 0)
+    """Since when tasks are counted, and how many were taken since."""
     _swept_to = 0
     _users_beside: frozenset[str] | None = None
     """The tasks that follow what users do and hold no worker; None where no task follows them."""
@@ -146,7 +156,7 @@ class Dispatcher:
         self._give_back()
         now, capacity, room = self._clock.now(), self._pool.capacity(), self._room_for_users()
         ahead, reach = timedelta(seconds=conf.CLAIM_AHEAD), self._pool.reach()
-        self._pass_at, self._task_came = now, False
+        self._pass_at, self._task_came, self._began = now, False, self._clock.monotonic()
         handing = {name: one.places() for name, one in self._handing.items()}
         passed = tick(
             self._engine, now, ahead=ahead, capacity=capacity, room=room, reach=reach, handing=handing,
@@ -169,10 +179,24 @@ class Dispatcher:
         self.starved = passed.starved
         self.tasks_wait = passed.tasks_wait
         self.users_wait = room is not None and self._pool.room_for_users() <= 0
-        self.gathers = passed.more_tasks_follow  # before the question: a task that comes after it wakes us
+        self.gathers = self._come_in_a_stream(passed.tasks)  # before the question: a task that comes later wakes us
         if passed.again or self._has_room() or (self._task_came and not self.gathers):
             return 0.0
-        return min(self._seconds_to_sleep(passed.wake_at), GATHER_SECONDS if self.gathers else LONGEST_WAIT)
+        return min(self._seconds_to_sleep(passed.wake_at), self._seconds_to_gather(passed))
+
+    def _come_in_a_stream(self, tasks: int) -> bool:
+        """Whether so many tasks were taken that more are about to be enqueued."""
+        since, count = self._lately
+        since, count = (self._began, 0) if self._began - since > LATELY else (since, count)
+        self._lately = since, count + tasks
+        return tasks > FEW_TASKS or (tasks > 0 and count + tasks >= MANY_TASKS)
+
+    def _seconds_to_gather(self, passed: Tick) -> float:
+        """Return the seconds until the next look for tasks, at the latest."""
+        if self.gathers:
+            took = self._clock.monotonic() - self._began
+            return min(max(GATHER_SECONDS, took * PASS_TO_GATHER), LONGEST_GATHER)
+        return A_MOMENT if passed.tasks and not passed.tasks_wait else LONGEST_WAIT
 
     def _room_for_users(self) -> Room | None:
         """Return what there is for users, where tasks follow what they do: without them nothing needs to be asked."""

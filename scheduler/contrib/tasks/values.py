@@ -17,6 +17,9 @@ def as_stored(library: Library, value: Any) -> Any:
     """
     try:
         plain = library.base.normalize_json(value)
+        if not plain:  # no arguments, as often
+            _refuse(plain, 1)
+            return plain
         _refuse(plain, MOST_LEVELS + 1)
         return json.loads(json.dumps(plain))
     except RecursionError:

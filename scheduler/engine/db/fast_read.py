@@ -16,6 +16,7 @@ M = TypeVar("M", bound=models.Model)
 
 SOME_INSTANT = datetime(1971, 1, 1, tzinfo=UTC)
 """Stands in a query that is compiled for the instant that will be asked about."""
+INSTANT: Any = InstantField()
 
 
 class CompiledQuery:
@@ -36,7 +37,7 @@ class CompiledQuery:
 
     def _prepared(self, value: Any) -> Any:
         is_instant = isinstance(value, datetime)
-        return InstantField().get_db_prep_value(value, connections[self._using]) if is_instant else value
+        return INSTANT.get_db_prep_value(value, connections[self._using]) if is_instant else value
 
 
 def read_rows(rows: models.QuerySet[M]) -> list[M]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import IntegrityError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import JSONField
 
 from scheduler.clock import distinct
 from scheduler.engine.db.bulk import insert_runs
@@ -15,6 +16,7 @@ from scheduler.engine.db.transactions import write_once, write_transaction
 from scheduler.engine.tasks.carriers import Carrier, forget, job_of
 from scheduler.exceptions import SchedulerError
 from scheduler.models import Job, RunLog, Status, Trigger
+from scheduler.models.fields import InstantField
 from scheduler.signals import after_commit, tasks_enqueued
 
 MOST_TRIES = 100
@@ -110,8 +112,8 @@ def _row(job_id: int, task: Waiting, now: datetime) -> RunLog:
     return RunLog.of_id(
         job_id,
         scheduled_for=slot,
-        trigger=Trigger.TASK,
-        status=Status.PENDING,
+        trigger=str(Trigger.TASK),
+        status=str(Status.PENDING),
         due_at=max(filter(None, (task.due_at, slot))),
         priority=task.priority,
         kwargs=task.kwargs,
@@ -171,12 +173,21 @@ def _insert_on_mysql(connection: BaseDatabaseWrapper, run: RunLog) -> int:
 
 
 def _values(connection: BaseDatabaseWrapper, run: RunLog) -> list[Any]:
-    return [field.get_db_prep_save(getattr(run, field.attname), connection) for field in _fields()]
+    values = [getattr(run, field.attname) for field in _fields()]
+    for place, field in _to_prepare():
+        values[place] = field.get_db_prep_save(values[place], connection)
+    return values
 
 
 @cache
 def _fields() -> list[Any]:
     return [RunLog._meta.get_field(column) for column in COLUMNS]
+
+
+@cache
+def _to_prepare() -> list[tuple[int, Any]]:
+    """The columns whose values a driver does not take as they are: the others are texts and whole numbers."""
+    return [(place, field) for place, field in enumerate(_fields()) if isinstance(field, InstantField | JSONField)]
 
 
 def _insert_into(connection: BaseDatabaseWrapper) -> str:

@@ -36,8 +36,39 @@ def put(parts, count):
 def test_a_single_task_is_looked_for_at_once(parts, woken):
     put(parts, 1)
     assert woken == [1]
-    assert parts.dispatcher.step() == 0.0
+    assert parts.dispatcher.step() == module.A_MOMENT, "it may start before the next pass"
+    put(parts, 1)
+    assert woken == [1, 1], "which does not keep the next one waiting"
+    parts.dispatcher.step()
     assert parts.dispatcher.step() > 1, "and nothing more is looked for"
+
+
+def test_tasks_that_keep_coming_are_gathered_although_each_pass_finds_few(parts, woken):
+    waits = []
+    for _ in range(6):
+        put(parts, 3)
+        waits.append(parts.dispatcher.step())
+    assert waits == [module.A_MOMENT] * 5 + [module.GATHER_SECONDS]
+    del woken[:]
+    put(parts, 3)
+    assert woken == []
+    parts.manual.advance(1)
+    assert parts.dispatcher.step() == module.A_MOMENT, "those of a second ago count no more"
+
+
+def test_while_tasks_stream_in_slow_passes_leave_most_of_the_time_to_the_tasks(parts, woken, monkeypatch):
+    real = module.tick
+
+    def slow(*args, **options):
+        parts.manual.advance(seconds)
+        return real(*args, **options)
+
+    monkeypatch.setattr(module, "tick", slow)
+    waits = []
+    for seconds in (0.0001, 0.003, 0.2):  # noqa: B007
+        put(parts, 10)
+        waits.append(parts.dispatcher.step())
+    assert waits == [module.GATHER_SECONDS, pytest.approx(0.003 * module.PASS_TO_GATHER), module.LONGEST_GATHER]
 
 
 def test_of_a_flow_of_tasks_those_of_a_moment_are_claimed_by_one_pass(parts, woken):
@@ -49,6 +80,7 @@ def test_of_a_flow_of_tasks_those_of_a_moment_are_claimed_by_one_pass(parts, wok
     assert parts.dispatcher.step() == module.GATHER_SECONDS
     assert RunLog.objects.filter(status=Status.RUNNING).count() == 20
     assert parts.dispatcher.step() > 1, "the flow has ended"
+    parts.manual.advance(1)
     put(parts, 1)
     assert woken == [1]
 

@@ -5,10 +5,12 @@
 
 import os
 import threading
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from django.db import transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.dispatch import Signal
 
 run_started = Signal()
@@ -45,16 +47,38 @@ tasks_enqueued = Signal()
 """Tasks were enqueued in this process; the dispatcher looks for them."""
 
 
+LOOKED_AT = 1000
+"""How many of the last callbacks of a transaction are searched for one that says the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wake:
+    """A signal that carries nothing: a second one of the same transaction would say nothing more."""
+
+    signal: Signal
+    sender: Any
+
+    def __call__(self) -> None:
+        self.signal.send_robust(self.sender)
+
+    def is_to_come(self, connection: BaseDatabaseWrapper) -> bool:
+        """Whether it will be sent: a rollback that took it out would take out one that is asked for now, too."""
+        return any(send == self for _, send, *_ in reversed(connection.run_on_commit[-LOOKED_AT:]))
+
+
 def after_commit(signal: Signal, sender: Any, *, using: str | None, **values: Any) -> None:
     """Send a signal once the transaction of the caller has committed, never when it is rolled back.
 
     At once outside of a transaction, and where the caller commits by hand, after `set_autocommit(False)`: Django
-    reports no such commit.
+    reports no such commit. One that carries no values is sent once for a transaction.
     """
-    if not transaction.get_connection(using).in_atomic_block:
+    connection = transaction.get_connection(using)
+    if not connection.in_atomic_block:
         signal.send_robust(sender, **values)
-        return
-    transaction.on_commit(partial(signal.send_robust, sender, **values), using=using, robust=True)
+    elif values:
+        transaction.on_commit(partial(signal.send_robust, sender, **values), using=using, robust=True)
+    elif not (wake := _Wake(signal, sender)).is_to_come(connection):
+        transaction.on_commit(wake, using=using, robust=True)
 
 
 def _renew_locks() -> None:

@@ -1,5 +1,7 @@
 """Django Tasks: calls that are enqueued and run at once, here by this project and by the workers of django-tasks-db."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,13 +20,14 @@ TASKS = 10_000
 ROUNDS = 3
 ROWS_OF_DJANGO = 2_000
 SINGLES = 200
-SPACING = 0.02
+SPACING, SPACING_ELSEWHERE = 0.02, 0.1
 SINGLES_OF_WORKERS = 20
 SPACING_OF_WORKERS = 0.7
 """No multiple of the second after which its workers look, so that the singles come at any time of it."""
 PATIENCE = 300.0
 GOAL, GOAL_OF_LATENCY, GOAL_OF_STATEMENTS = 3000, 2.0, 3
-VARIANTS = (("ours",), ("workers",))
+GOAL_ELSEWHERE = 50.0
+VARIANTS = (("ours",), ("elsewhere",), ("workers",))
 
 
 def one_by_one(task: Any, count: int) -> None:
@@ -124,10 +127,13 @@ def rows_of_django(count: int) -> float:
     return count / (time.perf_counter() - began)  # noqa: TID251
 
 
+def _setup(**options: Any) -> None:
+    backend = {"BACKEND": "scheduler.contrib.tasks.SchedulerBackend"}
+    project.setup(apps=("django_tasks",), TASKS={"default": backend}, **options)
+
+
 def _ours() -> list[Figure]:
-    project.setup(
-        apps=("django_tasks",), TASKS={"default": {"BACKEND": "scheduler.contrib.tasks.SchedulerBackend"}}
-    )  # fmt: skip
+    _setup()
     project.create_tables()
     from tests.benchmarks.peers.tasks import nothing, noting
 
@@ -181,5 +187,43 @@ def _workers() -> list[Figure]:
     return _figures(f"{peer.name}, {len(peer.commands)} workers", iter(rates), late, each, is_ours=False)
 
 
+def serve() -> None:
+    """Be the other process: run what is enqueued until a line comes in."""
+    _setup(SCHEDULER_POLL_SECONDS=30.0)
+    from tests.benchmarks.peers import tasks  # noqa: F401
+
+    with project.running() as runner:
+        project.wait_until(lambda: runner.listener is None or runner.listener.is_listening)
+        print("ready", flush=True)
+        sys.stdin.readline()
+
+
+def _elsewhere() -> list[Figure]:
+    """Measure a single task in a process that only hears of it: PostgreSQL wakes it (NOTIFY)."""
+    _setup()
+    if connection.vendor != "postgresql":
+        return []
+    project.create_tables()
+    from tests.benchmarks.peers.tasks import noting
+
+    command = [sys.executable, "-c", "from tests.benchmarks.bench_enqueue import serve; serve()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline().strip() == "ready"
+            noting.enqueue(0.0)
+            project.wait_until(notes, PATIENCE)
+            late = latencies(noting, SINGLES, SPACING_ELSEWHERE)
+            other.communicate("stop\n", timeout=30)
+        finally:
+            other.kill()
+    parts = quantiles(late, n=100)
+    note = f"p99 {parts[98]:.3g} ms, of {len(late)}; it looks by itself every 30 s"
+    return [
+        Figure("started by another process, p50", median(late), "ms", GOAL_ELSEWHERE, note=note),
+        Figure("started by another process, p95", parts[94], "ms", GOAL_ELSEWHERE),
+    ]
+
+
 def measure(whose: str) -> list[Figure]:
-    return _ours() if whose == "ours" else _workers()
+    return {"ours": _ours, "elsewhere": _elsewhere, "workers": _workers}[whose]()

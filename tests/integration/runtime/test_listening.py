@@ -117,6 +117,35 @@ def test_a_task_is_heard_once_it_is_committed_and_never_after_a_rollback(listeni
 
 
 @on_postgresql
+def test_a_transaction_tells_once_however_much_it_enqueues(listening, heard, monkeypatch):
+    told = []
+    monkeypatch.setattr(channel, "_tell", told.append)
+    with transaction.atomic():
+        for _ in range(100):
+            enqueue(CARRIER, Waiting(kwargs={}), SYSTEM_CLOCK.now())
+    assert told.count("tasks") == 1
+    with transaction.atomic():
+        enqueue(CARRIER, Waiting(kwargs={}), SYSTEM_CLOCK.now())
+    assert told.count("tasks") == 2, "each transaction tells of its own"
+
+
+@on_postgresql
+@pytest.mark.parametrize(("waits", "told"), [(False, 0), (True, 1)], ids=["takes it itself", "has no worker free"])
+def test_nothing_is_told_where_this_process_takes_the_task_itself(monkeypatch, waits, told):
+    class Here:
+        engine = Engine()
+
+        class pool:
+            wants_tasks = staticmethod(lambda: not waits)
+
+    sent = []
+    monkeypatch.setattr(channel.current, "current", lambda: Here)
+    monkeypatch.setattr(channel, "_tell", sent.append)
+    channel.tell_of_tasks()
+    assert sent == ["tasks"] * told
+
+
+@on_postgresql
 def test_its_own_process_is_not_woken_a_second_time(listening, heard, monkeypatch):
     class Here:
         engine = listening._engine

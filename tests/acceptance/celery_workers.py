@@ -1,6 +1,7 @@
 """Brokers and Celery workers of a test's own."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -87,6 +88,55 @@ class Rabbit:
         return listed.stdout.split().count(self.vhost)
 
 
+class OwnRabbit:
+    """A RabbitMQ of the test's own, which it may stop and start again, without plugins and on ports of its own."""
+
+    kind = "own rabbit"
+
+    def __init__(self, folder: Path) -> None:
+        self.port, self.names_port, folder = free_port(), free_port(), folder / "rabbit"
+        self.url, self.log = f"amqp://guest:guest@127.0.0.1:{self.port}//", folder / "output.txt"
+        folder.mkdir()
+        (folder / "plugins").write_text("[].")
+        self.environ = os.environ | {
+            "HOME": str(folder),
+            "ERL_EPMD_PORT": str(self.names_port),
+            "RABBITMQ_NODENAME": f"own{self.port}@localhost",
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODE_PORT": str(self.port),
+            "RABBITMQ_DIST_PORT": str(free_port()),
+            "RABBITMQ_MNESIA_BASE": str(folder / "data"),
+            "RABBITMQ_LOG_BASE": str(folder),
+            "RABBITMQ_PID_FILE": str(folder / "pid"),
+            "RABBITMQ_CONFIG_FILE": str(folder / "none"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-setcookie own +S 1:1 +sbwt none",
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @staticmethod
+    def program() -> str | None:
+        """Return what starts it; the script in PATH may become another user, who may not write here."""
+        return shutil.which("rabbitmq-server", path="/usr/lib/rabbitmq/bin") or shutil.which("rabbitmq-server")
+
+    def start(self) -> None:
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [str(self.program())], env=self.environ, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                cwd=self.log.parent, start_new_session=True,
+            )  # fmt: skip
+        wait_until(lambda: "completed with" in self.log.read_text(errors="replace"), 240, "RabbitMQ is up")
+
+    def stop(self) -> None:
+        if self.process is not None:
+            kill_group(self.process)
+            subprocess.run(["epmd", "-port", str(self.names_port), "-kill"], capture_output=True, check=False)
+
+    def waiting(self) -> int:
+        with Celery("test", broker=self.url, set_as_current=False) as app, app.connection_for_read() as connection:
+            return int(connection.default_channel.queue_declare("celery", passive=True).message_count)
+
+
 def rabbitmqctl(*words: str) -> str:
     done = subprocess.run(["rabbitmqctl", *words], capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
@@ -96,9 +146,13 @@ def rabbitmqctl(*words: str) -> str:
 @contextmanager
 def broker_of(kind: str, folder: Path, known: Any = None) -> Iterator[Any]:
     """Have a broker until the block ends, a new one or a `known` one; skip where there is none."""
-    program, make = {"redis": ("redis-server", Redis), "rabbit": ("rabbitmqctl", Rabbit)}[kind]
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed")
+    program, make = {
+        "redis": (shutil.which("redis-server"), Redis),
+        "rabbit": (shutil.which("rabbitmqctl"), Rabbit),
+        "own rabbit": (OwnRabbit.program(), OwnRabbit),
+    }[kind]
+    if program is None:
+        pytest.skip(f"the programs of {kind} are not installed")
     broker = known or make(folder)
     if kind == "rabbit" and subprocess.run(["rabbitmqctl", "-q", "list_vhosts"], capture_output=True).returncode:
         pytest.skip("rabbitmqctl reaches no RabbitMQ")

@@ -2,15 +2,15 @@
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from tests.faults.proxy import Proxy
 
-from .celery_workers import Redis, broker_of, connect, worker
-from .ledger import Ledger, manage, noise, run_scheduler
+from .celery_workers import Redis, Workers, broker_of, connect, worker
+from .ledger import Ledger, manage, noise, now, run_scheduler
 from .servers import wait_until
 from .test_celery import BY_CELERY, LedgerOf, code, ended, quick
 
@@ -135,3 +135,27 @@ def test_a_broker_that_is_away_holds_up_nothing_else_Y3(ledger_of: LedgerOf, tmp
     late = [line.at - line.slot.timestamp() for line in ledger.starts("here")]
     assert max(late) < noise()
     ledger.check_once()
+
+
+def test_a_restart_of_rabbitmq_loses_no_slot_and_runs_none_twice_I1_I3(ledger_of: LedgerOf, tmp_path: Path) -> None:
+    """Killed while messages wait in it and runs go on; it comes back with what it has stored."""
+    names, every = [f"job-{number}" for number in range(4)], 0.5
+    ledger = quick(ledger_of({name: {"schedule": f"every {every}s", **BY_CELERY} for name in names}))
+    with broker_of("own rabbit", tmp_path) as broker:
+        connect(ledger, broker)
+        with run_scheduler(ledger) as server, ExitStack() as stack:
+            workers = Workers(ledger, stack, pools=("prefork",))
+            workers.wait(lambda: len(ledger.starts()) > 20, "runs before", 120)
+            broker.stop()
+            wait_until(lambda: "Celery handover failed" in server.output(), 60, "its loss is told")
+            broker.start()
+            back = now()
+            before = len(ledger.starts())
+            workers.wait(lambda: len(ledger.starts()) > before + 20, "runs after", 120)
+            workers.wait(lambda: ledger.has_decided(names, back), "all slots from before are decided", 120)
+            assert server.stop(seconds=30) == 0
+            workers.wait(lambda: broker.waiting() == 0, "no message is left", 120)
+            assert [one.stop(seconds=30) for one in workers.living] == [0]
+    ledger.check_once()
+    ledger.check_no_slot_missing(dict.fromkeys(names, every), back)
+    ledger.check_clean_stop()

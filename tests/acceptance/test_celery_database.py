@@ -1,6 +1,8 @@
 """Celery workers and connections to a database that they inherit, lose or outlive. What was seen elsewhere: Y8, Y9."""
 
 import json
+import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -58,6 +60,11 @@ class OnAServer(Ledger):
         """Return how many sessions others have."""
         return int(self.query("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'")[0][0]) - 1
 
+    def encrypted_sessions(self) -> int:
+        """Return how many sessions of others are encrypted."""
+        (row,) = self.query("SELECT count(*) FROM pg_stat_ssl WHERE ssl AND pid <> pg_backend_pid()")
+        return int(row[0])
+
 
 @pytest.fixture
 def redis(tmp_path: Path) -> Iterator[Redis]:
@@ -90,21 +97,47 @@ def at_once(seconds: float = 3.0) -> str:
     return Once(now() + timedelta(seconds=seconds)).to_text()
 
 
+def encrypted(server: Server) -> None:
+    """Have a PostgreSQL server speak TLS with a certificate that it has made itself, and refuse what does not."""
+    data = server.folder / "data"
+    key, certificate = data / "server.key", data / "server.crt"
+    command = ["openssl", "req", "-new", "-x509", "-days", "2", "-nodes", "-text", "-subj", "/CN=localhost"]
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True, timeout=60)
+    key.chmod(0o600)
+    for one in (key, certificate):
+        shutil.chown(one, data.owner(), data.group())
+    with (data / "postgresql.conf").open("a") as settings:
+        settings.write("ssl = on\n")
+    (data / "pg_hba.conf").write_text("hostssl all all 127.0.0.1/32 trust\n")
+    server.stop()
+    server.start()
+
+
+TLS = {"sslmode": "require"}
+POOL = {"pool": {"min_size": 1, "max_size": 4}}
+
+
 @pytest.mark.postgresql
+@pytest.mark.parametrize("options", [POOL, TLS], ids=["pool", "TLS"])
 def test_children_of_a_worker_share_no_connection_with_their_parent_Y8(
-    tmp_path: Path, redis: Redis, postgresql: Server
+    tmp_path: Path, redis: Redis, postgresql: Server, options: dict[str, Any]
 ) -> None:
-    """The parent has used the database before it forks, and Django keeps a pool of connections."""
-    ledger = OnAServer(tmp_path, postgresql, "postgresql", pool={"min_size": 1, "max_size": 4})
+    """The parent has used the database before it forks: by a pool of connections, or by a session that is encrypted."""
+    if options == TLS:
+        if shutil.which("openssl") is None:
+            pytest.skip("openssl, which makes the certificate, is not installed")
+        encrypted(postgresql)
+    ledger = OnAServer(tmp_path, postgresql, "postgresql", **options)
     ledger.env["LEDGER_PARENT_QUERIES"] = "1"
-    attempts, children = 400, 8
+    attempts, children, most_each = 400, 8, 4
     ledger.migrated({f"job-{number:03}": handed(at_once()) for number in range(attempts)})
     connect(ledger, redis)
-    most = 0
+    most, encrypted_sessions = 0, 0
 
     def all_have_ended() -> bool:
-        nonlocal most
+        nonlocal most, encrypted_sessions
         most = max(most, ledger.sessions())
+        encrypted_sessions = max(encrypted_sessions, ledger.encrypted_sessions())
         ((count,),) = ledger.query("SELECT count(*) FROM scheduler_runlog WHERE finished_at IS NOT NULL")
         return bool(count >= attempts)
 
@@ -116,7 +149,8 @@ def test_children_of_a_worker_share_no_connection_with_their_parent_Y8(
     assert Counter(row.status for row in ledger.rows()) == {"succeeded": attempts}
     assert [word for word in SPEAKS_OF_SHARING if word in said] == []
     assert "Traceback" not in said
-    assert most <= (children + 2) * 4 + 1, "each process has its own pool, and no more"
+    assert most <= (children + 2) * most_each + 1, "each process has its own, and no more"
+    assert (encrypted_sessions > children) == (options == TLS)
     wait_until(lambda: ledger.sessions() == 0, 10, "no session is left")
     ledger.check_once()
     ledger.check_clean_stop()

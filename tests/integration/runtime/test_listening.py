@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from types import SimpleNamespace
 
 import pytest
 from django.db import connection, connections, transaction
@@ -132,14 +133,8 @@ def test_a_transaction_tells_once_however_much_it_enqueues(listening, heard, mon
 @on_postgresql
 @pytest.mark.parametrize(("waits", "told"), [(False, 0), (True, 1)], ids=["takes it itself", "has no worker free"])
 def test_nothing_is_told_where_this_process_takes_the_task_itself(monkeypatch, waits, told):
-    class Here:
-        engine = Engine()
-
-        class pool:
-            wants_tasks = staticmethod(lambda: not waits)
-
-    sent = []
-    monkeypatch.setattr(channel.current, "current", lambda: Here)
+    sent, here = [], SimpleNamespace(engine=Engine(), pool=SimpleNamespace(wants_tasks=lambda: not waits))
+    monkeypatch.setattr(channel.current, "current", lambda: here)
     monkeypatch.setattr(channel, "_tell", sent.append)
     channel.tell_of_tasks()
     assert sent == ["tasks"] * told

@@ -1,11 +1,17 @@
-"""Sweeps: tests of very many cases. Unless `--full` is given, a sample of each is run, and no thorough test at all.
+"""Sweeps: tests of many cases. Unless `--full` is given, a sample of each is run, and no thorough test at all.
 
-A thorough test costs much, or a process of its own, beside others that show nearly the same. `.ci/run` runs all."""
+What has more than `MANY` cases is a sweep; a mark says otherwise how many are run. A thorough test costs much, or a
+process of its own, beside others that show nearly the same. `.ci/run` runs all."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Sized
 from math import gcd
 
 import pytest
+
+MANY = 8
+STEPS = (3, 5, 7, 11)
+"""One in so many cases of a sweep is run: the first of these by which each value of each parameter is met."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,20 +36,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def chosen(items: list[pytest.Item]) -> set[pytest.Item]:
     """Return what is no sweep and not thorough, and of each sweep its first case and every n-th after that."""
     sample, seen = set(), defaultdict(int)
+    cases = Counter(test_of(item) for item in items)
     for item in items:
-        sweep = item.get_closest_marker("sweep")
-        test = item.nodeid.partition("[")[0]
-        if item.get_closest_marker("thorough"):
-            continue
-        if sweep is None or seen[test] % step(item, *sweep.args) == 0:
+        test = test_of(item)
+        if not item.get_closest_marker("thorough") and seen[test] % step(item, cases[test]) == 0:
             sample.add(item)
         seen[test] += 1
     return sample
 
 
-def step(item: pytest.Item, one_in: int) -> int:
-    """Return it when, of several parameters, each value of each is met by such steps."""
-    lengths = [len(mark.args[1]) for mark in item.iter_markers("parametrize")]
-    if len(lengths) > 1 and any(length and gcd(length, one_in) > 1 for length in lengths):
-        raise pytest.UsageError(f"{item.nodeid}: one in {one_in} does not meet each of {lengths} values")
-    return one_in
+def test_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
+def step(item: pytest.Item, cases: int) -> int:
+    """Return that one in so many cases of a test is run; by such steps each value of several parameters is met."""
+    sweep = item.get_closest_marker("sweep")
+    steps = sweep.args if sweep else STEPS if cases > MANY else (1,)
+    values = [mark.args[1] for mark in item.iter_markers("parametrize")]
+    lengths = [len(some) for some in values if isinstance(some, Sized) and len(some)]
+    meeting = [one for one in steps if len(lengths) < 2 or all(gcd(length, one) == 1 for length in lengths)]
+    if not meeting and sweep:
+        raise pytest.UsageError(f"{item.nodeid}: one in {steps[0]} does not meet each of {lengths} values")
+    return meeting[0] if meeting else 1

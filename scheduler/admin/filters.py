@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import reduce
+from operator import or_
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
@@ -64,10 +66,10 @@ class StateFilter(admin.SimpleListFilter):
 def _count_states(request: HttpRequest, jobs: QuerySet[Job]) -> dict[str, int]:
     """Count jobs by state, in one query; those that were missed or late are found by their runs, and not counted."""
     now = now_of(request)
-    found = urgent(now, judged_of(request)) | {name: IN_STATE[JobState(name)] for name in STATES if name not in URGENT}
-    found |= {"attention": Q(attention__lt=CALM), "due": due_soon(now)}
-    among = with_attention(jobs.filter(~CARRIERS).order_by(), request)
-    counts = among.aggregate(**{f"in_{name}": Count("pk", filter=where) for name, where in found.items()})
+    reasons = urgent(now, judged_of(request))
+    found = reasons | {name: IN_STATE[JobState(name)] for name in STATES if name not in URGENT}
+    found |= {"attention": reduce(or_, reasons.values()), "due": due_soon(now)}
+    counts = jobs.filter(~CARRIERS).order_by().aggregate(**{f"in_{name}": Count("pk", filter=where) for name, where in found.items()})
     return {name.removeprefix("in_"): count for name, count in counts.items()}
 
 

@@ -104,6 +104,12 @@ def with_attention(jobs: QuerySet[Job], request: HttpRequest) -> QuerySet[Any, A
     return jobs.annotate(attention=urgency_of(request))
 
 
+def listed_of(request: HttpRequest, jobs: QuerySet[Job]) -> QuerySet[Any, Any]:
+    """Return the jobs of a list with `attention`. A page asks ten times for them, and to annotate costs milliseconds."""
+    annotated: QuerySet[Any, Any] = _once(request, "scheduler_listed", lambda: with_attention(jobs, request)).all()
+    return annotated
+
+
 def led_back(admin: Any, request: HttpRequest, address: str) -> HttpResponse:
     """Lead to the page with the button, from the address that it posts to: who had to sign in between is sent there."""
     admin.message_user(request, _("Nothing was done: press the button again."), messages.WARNING)

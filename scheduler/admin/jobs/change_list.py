@@ -22,7 +22,7 @@ from scheduler.admin.filters import EnqueuedFilter, StateFilter, TaskFilter
 from scheduler.admin.jobs.cells import line, link_to_runs, next_word, region, short_time, success_rate
 from scheduler.admin.names import address_of
 from scheduler.admin.overview.numbers import nights, numbers_of
-from scheduler.admin.page_context import READS, may_add_job, now_of, page_context, paused_of, urgency_of, with_attention
+from scheduler.admin.page_context import READS, listed_of, may_add_job, now_of, page_context, paused_of, urgency_of
 from scheduler.admin.refresh import not_modified, stamp_of_jobs, with_stamp
 from scheduler.admin.request_values import CarefulListMixin
 from scheduler.admin.svg import sparkline
@@ -71,7 +71,7 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
         """The jobs with how urgent they are, where they are listed, without what no list shows."""
         jobs = super().get_queryset(request).defer("state")
-        return viewable_jobs(self, request, with_attention(jobs, request)) if _lists_jobs(request) else jobs
+        return viewable_jobs(self, request, listed_of(request, jobs)) if _lists_jobs(request) else jobs
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """What needs attention comes first, where jobs are listed: elsewhere that would cost two queries."""

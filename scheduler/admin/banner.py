@@ -10,11 +10,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from scheduler.admin.page_context import now_of, paused_of
-from scheduler.admin.times import rough, with_times
+from scheduler.admin.times import with_times
 from scheduler.engine.views.pauses import Hold
 from scheduler.models import EVERYTHING, Group, Job, in_groups
 from scheduler.problems import Problem, Severity, Survey, survey
 from scheduler.runtime.startup import arm
+from scheduler.schedules.duration import length_words
 
 NAMED = 3
 """So many jobs of a kind are named; the link shows all."""
@@ -82,7 +83,7 @@ def _instances(found: Survey, now: datetime) -> Iterator[Notice]:
     hanging = [one for one in alive if one.hangs(now)]
     for one in hanging:
         text = _("The dispatcher of {instance} has looked for no due jobs for {time}.")
-        yield Notice("bad", "✖", text.format(instance=one, time=rough(one.silence(now))))
+        yield Notice("bad", "✖", text.format(instance=one, time=length_words(one.silence(now), parts=1)))
     if running := len(alive) - len(hanging):
         text = ngettext("%d live instance runs the scheduler.", "%d live instances run the scheduler.", running)
         yield Notice("good", "✔", text % running)
@@ -112,7 +113,7 @@ def _jobs(problems: Sequence[Problem]) -> Iterator[Notice]:
         count = sum(one.count for one in alike)
         text = _counted(code, count)
         if code == "overdue":
-            text += " " + _("(the oldest by {time})").format(time=rough(alike[0].values["time"]))
+            text += " " + _("(the oldest by {time})").format(time=length_words(alike[0].values["time"], parts=1))
         names = [one.subject for one in alike if one.subject][:NAMED]
         text += ": " + ", ".join(names) + ("…" if count > len(names) else "")
         yield _noticed(alike[0].severity, text, f"state={state}" if state else "")
@@ -137,7 +138,7 @@ def _counted(code: str, count: int) -> str:
 
 def _others(problems: Sequence[Problem]) -> Iterator[Notice]:
     for one in problems:
-        text = one.said(rough)
+        text = one.said()
         yield _noticed(one.severity, text[:1].upper() + text[1:] + ".")
 
 

@@ -17,10 +17,11 @@ from scheduler.admin.banner import notices
 from scheduler.admin.names import address_of
 from scheduler.admin.page_context import now_of
 from scheduler.admin.readonly import ReadOnlyListMixin
-from scheduler.admin.times import DASH, instant, relative, rough
+from scheduler.admin.times import DASH, instant, relative
 from scheduler.engine.base import Engine
 from scheduler.engine.views.overdue import one_look
 from scheduler.models import Instance, RunLog
+from scheduler.schedules.duration import length_words
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Instance]
@@ -106,7 +107,7 @@ class InstanceAdminMixin(ReadOnlyListMixin, _ModelAdmin):
     @admin.display(description=_("uptime"))
     def uptime(self, one: Instance) -> str:
         """How long it has been there."""
-        return rough(_seen_at(one) - one.started_at)
+        return length_words(_seen_at(one) - one.started_at, parts=1)
 
     @admin.display(description=_("started"))
     def started(self, one: Instance) -> SafeString:

@@ -14,12 +14,12 @@ from django.utils.translation import ngettext
 from scheduler.engine.views.datetimes import SAID, heard
 from scheduler.models import Job
 from scheduler.schedules import Schedule
+from scheduler.schedules.duration import length_words
 
 DASH = "\N{EN DASH}"
 NOTHING = format_html('<span class="sched-quiet">{}</span>', DASH)
 LOGGED = re.compile(r"^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d{3}) UTC", re.MULTILINE)
 """How a line of a run's log begins."""
-UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def instant(at: datetime | None, *, zone: str = "") -> SafeString:
@@ -89,36 +89,10 @@ def relative(at: datetime | None, now: datetime) -> SafeString:
 def distance(away: timedelta) -> str:
     """Return “in 5 min” or “5 min ago”."""
     seconds = round(away.total_seconds())
-    size = rough(timedelta(seconds=abs(seconds)))
+    size = length_words(timedelta(seconds=seconds), parts=1)
     if seconds == 0:
         return _("now")
     return _("in {time}").format(time=size) if seconds > 0 else _("{time} ago").format(time=size)
-
-
-def rough(length: timedelta) -> str:
-    """Return a length in its largest unit, rounded down."""
-    seconds = int(length.total_seconds())
-    for size, unit in UNITS:
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
-
-
-def duration(length: timedelta | None) -> str:
-    """Return a measured duration with three digits that matter: 27 µs, 4.2 ms, 1.35 s, 12 min 5 s."""
-    if length is None:
-        return ""
-    seconds = length.total_seconds()
-    if 0 < seconds < 0.001:
-        return f"{seconds * 1_000_000:.0f} µs"
-    if 0 < seconds < 1:
-        return f"{seconds * 1000:.3g} ms"
-    if seconds < 60:
-        return f"{seconds:.3g} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def zone_of(job: Job, project: str) -> str:

@@ -7,6 +7,7 @@ from scheduler.context import RunContext
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import Job, RunLog
 from scheduler.safetext import visible
+from scheduler.schedules.instants import instant_text
 from scheduler.signals import run_finished, run_started
 
 try:
@@ -79,7 +80,7 @@ class _Spans:
 
 
 def _plain(value: Any) -> str | int:
-    return value.isoformat() if isinstance(value, datetime) else value if isinstance(value, int) else str(value)
+    return instant_text(value) if isinstance(value, datetime) else value if isinstance(value, int) else str(value)
 
 
 def _end_of(span: trace.Span, run: RunLog) -> int | None:

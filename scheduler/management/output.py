@@ -17,9 +17,10 @@ from scheduler.engine.db.migrated import MUST_MIGRATE, awaits_migration
 from scheduler.engine.views.datetimes import local
 from scheduler.exceptions import SchedulerError
 from scheduler.safetext import masked, visible
+from scheduler.schedules.duration import length_words
+from scheduler.schedules.instants import instant_text
 
 GAP = "  "
-UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 class VisibleOutput(OutputWrapper):
@@ -84,7 +85,7 @@ class SchedulerCommand(BaseCommand):
         raise NotImplementedError
 
     def print_json(self, data: Any) -> None:
-        """Print data as JSON; instants in ISO 8601, UTC."""
+        """Print data as JSON; instants in UTC, as RFC 3339 says."""
         self.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, default=_for_json))
 
     def print_table(self, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: str) -> None:
@@ -118,26 +119,11 @@ def relative(at: datetime | None, now: datetime) -> str:
         return "-"
     if abs(at - now) < timedelta(seconds=1):
         return "now"
-    return f"in {span(at - now)}" if at > now else f"{span(now - at)} ago"
-
-
-def span(duration: timedelta | None) -> str:
-    """Return a duration in its two largest units."""
-    if duration is None:
-        return "-"
-    seconds = duration.total_seconds()
-    if seconds < 10:
-        return f"{round(seconds, 3 if seconds < 1 else 2):g} s"
-    parts, left = [], int(seconds)
-    for size, unit in UNITS:
-        if left >= size:
-            parts.append(f"{left // size} {unit}")
-            left %= size
-    return " ".join(parts[:2])
+    return f"in {length_words(at - now)}" if at > now else f"{length_words(now - at)} ago"
 
 
 def _for_json(value: Any) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    return instant_text(value) if isinstance(value, datetime) else str(value)
 
 
 def _one_line(cell: Any) -> str:

@@ -18,6 +18,7 @@ from scheduler.notifications.limited import NoAnswer
 from scheduler.notifications.message import Event, Message
 from scheduler.notifications.use import give_back, keep, take
 from scheduler.safetext import counted, masked, visible
+from scheduler.schedules.instants import instant_text
 
 logger = logging.getLogger("scheduler")
 
@@ -236,7 +237,7 @@ def event_of(delivery: NoticeDelivery, language: str) -> Event:
         event=str(notice.kind),
         severity=severity_of(notice.kind),
         job=visible(notice.name),
-        at=notice.at.isoformat(),
+        at=instant_text(notice.at),
         title=_text(told, "title") or str(notice),
         times=_text(told, "times"),
         cause=_text(told, "cause"),

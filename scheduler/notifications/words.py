@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from scheduler.engine.explain.explain_slot import SECOND, explain_slot, explain_text
-from scheduler.engine.views.datetimes import lasted, local, said, zone_of_schedule
+from scheduler.engine.views.datetimes import local, said, zone_of_schedule
 from scheduler.engine.views.history import actor_words, events_of, in_words
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import EventKind, Job, JobEvent, RunLog, Status, Told, Trigger
@@ -75,7 +75,7 @@ def cut(text: str, longest: int) -> str:
 def _title(found: Found) -> str:
     name, count = found.job.name, found.count
     if found.problem is not None:
-        return found.problem.said(lasted)
+        return found.problem.said()
     match found.kind:
         case Told.BROKEN:
             words = ngettext("%d failure", "%d failures in a row", count) % count

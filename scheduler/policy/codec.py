@@ -20,6 +20,7 @@ from scheduler.policy.notify import Events
 from scheduler.policy.ratelimit import RateLimit
 from scheduler.safetext import shown
 from scheduler.schedules import parse_duration
+from scheduler.schedules.instants import instant_text
 
 E = TypeVar("E", bound=StrEnum)
 T = TypeVar("T")
@@ -66,7 +67,7 @@ def plain(value: Any) -> Any:
         case timedelta():
             return value.total_seconds()
         case datetime():
-            return value.isoformat()
+            return instant_text(value)
         case time():
             return clock_text(value)
         case RateLimit():

@@ -1,6 +1,6 @@
 """Problem: one thing that is wrong. The tables below say how grave each kind is, and its words."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy, override
 
 from scheduler.safetext import masked, visible
+from scheduler.schedules.duration import length_words
 
 LONGEST = 300
 """Characters of a message that a problem quotes."""
@@ -144,12 +145,6 @@ WORDS: Mapping[str, Any] = {
 MORE = ngettext_lazy("{count} more job of the kind “{code}”", "{count} more jobs of the kind “{code}”", "count")
 
 
-def in_seconds(length: timedelta) -> str:
-    """Return a length as machines and logs read it."""
-    seconds = length.total_seconds()
-    return f"{seconds:.1f} s" if abs(seconds) < 10 else f"{seconds:.0f} s"
-
-
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong. `str()` is its English text; `subject` names what it is about: a job, instance, service
@@ -173,11 +168,11 @@ class Problem:
         with override("en"):
             return self.said()
 
-    def said(self, length: Callable[[timedelta], str] = in_seconds) -> str:
-        """Return what is wrong in the language of the reader; `length` says a duration."""
+    def said(self) -> str:
+        """Return what is wrong in the language of the reader."""
         if self.rest:
             return MORE.format(count=self.count, code=self.code)
-        values = {name: length(one) if isinstance(one, timedelta) else one for name, one in self.values.items()}
+        values = {name: length_words(one) if isinstance(one, timedelta) else one for name, one in self.values.items()}
         words: str = WORDS[self.code].format(subject=self.subject, **values)
         return words
 

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, ClassVar, Self
 
 from scheduler.schedules.fields import Field
+from scheduler.schedules.instants import instant_text
 
 Translate = Callable[[str], str]
 NO_TIME = timedelta(0)
@@ -235,7 +236,7 @@ def plain(value: Any) -> Any:
         seconds = value.total_seconds()
         return int(seconds) if seconds.is_integer() else seconds
     if isinstance(value, datetime):
-        return value.isoformat()
+        return instant_text(value)
     return list(value) if isinstance(value, tuple) else value
 
 

@@ -22,6 +22,10 @@ UNIT_OF = {spelling: unit for unit, spellings in SPELLINGS.items() for spelling 
 WEEK = 7 * MICROSECONDS["d"]
 PART = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)?\s*([a-z]+)\s*(?:,|and\b)?", re.ASCII)
 
+PARTS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+SHORT = 59.95
+"""Seconds below which a length is said with three digits that matter."""
+DIGITS = ((1, "s"), (1_000, "ms"), (1_000_000, "µs"))
 LONGEST_TEXT = 200
 """Characters: longer ones are not read at all."""
 LONGEST = timedelta(days=36_525)
@@ -65,6 +69,25 @@ def format_duration(length: timedelta) -> str:
         seconds = f"{left / MICROSECONDS['s']:.6f}".rstrip("0").rstrip(".")
         parts.append(f"{seconds}s")
     return "".join(parts)
+
+
+def length_words(length: timedelta | None, *, parts: int = 2) -> str:
+    """A length as people read it, rounded: `27 µs`, `4.2 ms`, `1.35 s`, `12 min 5 s`, `2 d 3 h`; empty for None.
+
+    With `parts=1` in its largest unit alone, from seconds on.
+    """
+    if length is None:
+        return ""
+    seconds = abs(length.total_seconds())
+    if parts > 1 and 0 < seconds < SHORT:
+        factor, unit = next(one for one in DIGITS if seconds * one[0] >= 1 or one is DIGITS[-1])
+        return f"{float(f'{seconds * factor:.3g}'):g} {unit}"
+    found, left = [], int(seconds)
+    for size, unit in PARTS:
+        if left >= size:
+            found.append(f"{left // size} {unit}")
+            left %= size
+    return " ".join(found[:parts]) or "0 s"
 
 
 def _microseconds(length: timedelta) -> int:

@@ -10,6 +10,7 @@ from scheduler.schedules.base import NO_TIME, Schedule, Translate, as_utc, naive
 from scheduler.schedules.duration import LONGEST, format_duration, number, parse_duration
 from scheduler.schedules.fields import Duration, Field, Flag
 from scheduler.schedules.fields import gettext_noop as _
+from scheduler.schedules.instants import instant_text
 
 UNITS = {
     "seconds": timedelta(seconds=1),
@@ -145,7 +146,7 @@ class Every(Schedule):
         if self.from_completion:
             parts.append("from completion")
         if self.anchor is not None:
-            parts.append(f"anchored at {self.anchor.isoformat()}")
+            parts.append(f"anchored at {instant_text(self.anchor)}")
         if self.jitter:
             parts.append(f"with jitter {format_duration(self.jitter)}")
         return " ".join(parts)
@@ -171,7 +172,7 @@ def parse_instant(text: object, *, field: str) -> datetime:
     try:
         return datetime.fromisoformat(str(text))
     except ValueError:
-        example = "2026-01-31T12:00:00+00:00"
+        example = "2026-01-31T12:00:00Z"
         raise InvalidSchedule(
             f'{field} {shown(text)} is no ISO 8601 instant: write one like "{example}".', field=field
         ) from None

@@ -6,6 +6,7 @@ from typing import Any
 
 from scheduler.exceptions import InvalidSchedule
 from scheduler.schedules.duration import format_duration
+from scheduler.schedules.instants import instant_text
 
 EMPTY: tuple[Any, ...] = (None, "", [])
 
@@ -130,7 +131,7 @@ class Instant(Field):
     __slots__ = ()
 
     def shown(self, schedule: Any) -> str:
-        return str(getattr(schedule, self.name).isoformat())
+        return instant_text(getattr(schedule, self.name))
 
 
 class Clock(Field):

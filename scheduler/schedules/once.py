@@ -10,6 +10,7 @@ from scheduler.schedules.base import Schedule, Slots, Translate, as_utc
 from scheduler.schedules.every import parse_instant
 from scheduler.schedules.fields import Field, Instant
 from scheduler.schedules.fields import gettext_noop as _
+from scheduler.schedules.instants import instant_text
 from scheduler.schedules.wall_schedule import ZONE, checked_zone
 from scheduler.schedules.wallclock import instant_of, zone_of
 
@@ -78,8 +79,8 @@ class Once(Schedule):
         return _("once at {instant}").format(instant=f"{self.at:%Y-%m-%d %H:%M:%S}{zone}")
 
     def to_text(self) -> str:
-        """`once at 2026-01-01T12:00:00+00:00`; without an offset when naive."""
-        return f"once at {self.at.isoformat()}"
+        """`once at 2026-01-01T12:00:00Z`; without an offset when naive."""
+        return f"once at {instant_text(self.at)}"
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:

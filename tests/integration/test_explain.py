@@ -44,7 +44,7 @@ def test_it_ran():
     answer = why(at(minutes=1), at(minutes=1, seconds=30))
     assert (answer.verdict, answer.run, answer.slot) == (Verdict.RAN, run, at(minutes=1))
     assert answer.sentence == (
-        f"It ran: run {run.pk} (schedule) started at 2026-03-02 12:01:02 UTC, 2s after its slot, and succeeded in 0s."
+        f"It ran: run {run.pk} (schedule) started at 2026-03-02 12:01:02 UTC, 2 s after its slot, and succeeded in 0 s."
     )
     assert (answer.nearest_before, answer.nearest_after) == (at(0), at(minutes=2))
 
@@ -77,7 +77,7 @@ def test_it_is_running():
     run = claim_one(make_engine(), at(minutes=1)).run
     answer = why(at(minutes=1), at(minutes=3))
     assert (answer.verdict, answer.run.pk) == (Verdict.RUNNING, run.pk)
-    assert "has taken 2m so far" in answer.sentence
+    assert "has taken 2 min so far" in answer.sentence
 
 
 def test_it_failed_and_a_further_attempt_is_promised_then_ran():

@@ -15,6 +15,7 @@ from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.models.job import to_replan
 from scheduler.registry import registry
 from scheduler.schedules import DailyAt, Every, Once
+from scheduler.schedules.instants import instant_text
 from tests.factories import (
     HOUR,
     T0,
@@ -50,7 +51,7 @@ def test_it_will_run():
     make_engine()
     answer = why(at(minutes=10), at(minutes=1))
     assert answer.verdict == Verdict.WILL_RUN
-    assert answer.sentence == "It will run in 9m, at 2026-03-02 12:10 UTC."
+    assert answer.sentence == "It will run in 9 min, at 2026-03-02 12:10 UTC."
 
 
 def test_it_will_run_after_its_jitter():
@@ -71,7 +72,7 @@ def test_it_waits_for_its_jitter():
     job = make_job(schedule=Every(minutes=1, jitter=30))
     make_engine()
     answer = why(at(minutes=1), at(minutes=1))
-    assert (answer.verdict, answer.details["start_at"]) == (Verdict.PENDING, job.wake_at.isoformat())
+    assert (answer.verdict, answer.details["start_at"]) == (Verdict.PENDING, instant_text(job.wake_at))
 
 
 def test_backoff_puts_the_next_start_off_and_counts_the_slots_before_it():
@@ -84,7 +85,7 @@ def test_backoff_puts_the_next_start_off_and_counts_the_slots_before_it():
         early, last = why(at(minutes=4), now), why(at(minutes=11), now)
         assert (early.verdict, last.verdict) == (Verdict.COALESCED, Verdict.WILL_RUN)
         assert "(the backoff after 1 failure)" in early.sentence
-    assert why(at(minutes=12), at(minutes=2)).details["start_at"] == at(minutes=12).isoformat()
+    assert why(at(minutes=12), at(minutes=2)).details["start_at"] == instant_text(at(minutes=12))
     run = run_at(engine, at(minutes=11))
     assert why(at(minutes=4), at(minutes=12)).run == run, "and so it came"
 
@@ -137,7 +138,7 @@ def test_the_last_instance_died():
     make_engine(now=T0)
     answer = why(at(minutes=1), at(minutes=5))
     assert answer.verdict == Verdict.NO_INSTANCE
-    assert "the last heartbeat of any is 5m old" in answer.sentence
+    assert "the last heartbeat of any is 5 min old" in answer.sentence
 
 
 def test_the_live_instances_do_not_have_its_task():
@@ -336,7 +337,7 @@ def test_the_answer_is_ready_for_json():
     make_job()
     run = run_at(make_engine(), at(minutes=1))
     data = json.loads(json.dumps(why(at(minutes=1), at(minutes=2)).to_dict()))
-    assert (data["verdict"], data["run"], data["slot"]) == ("ran", run.pk, at(minutes=1).isoformat())
+    assert (data["verdict"], data["run"], data["slot"]) == ("ran", run.pk, instant_text(at(minutes=1)))
 
 
 def test_instants_are_told_in_the_time_zone_of_the_project(settings):

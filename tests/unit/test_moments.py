@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from scheduler.engine.views.datetimes import FIRST, LAST, SAID, heard, lasted, local, parse_moment, said, shifted
+from scheduler.engine.views.datetimes import FIRST, LAST, SAID, heard, local, parse_moment, said, shifted
 from scheduler.exceptions import InvalidOption
 
 NOW = datetime(2026, 3, 2, 11, 30, tzinfo=UTC)
@@ -67,13 +67,6 @@ def test_the_day_is_the_projects_not_utcs(now):
 )
 def test_moments_as_they_are_said(at, text):
     assert said(at) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.0123, "0.012s"), (9.5, "9.5s"), (75.4, "1m15s"), (5400, "1h30m"), (-60, "1m")]
-)
-def test_durations_as_they_are_said(seconds, text):
-    assert lasted(timedelta(seconds=seconds)) == text
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/Sao_Paulo", "Asia/Kolkata", "Asia/Kathmandu"])

@@ -27,7 +27,7 @@ from scheduler.admin.refresh import not_modified, stamp_of_jobs, with_stamp
 from scheduler.admin.request_values import CarefulListMixin
 from scheduler.admin.svg import sparkline
 from scheduler.admin.svg.sparkline import BARS
-from scheduler.admin.times import NOTHING, duration, with_times, zone_of
+from scheduler.admin.times import NOTHING, with_times, zone_of
 from scheduler.admin.viewable import viewable_jobs
 from scheduler.engine.base import Engine
 from scheduler.engine.db.migrated import awaits_migration
@@ -37,6 +37,7 @@ from scheduler.engine.views.overdue import one_look
 from scheduler.models import Job, RunLog
 from scheduler.models.fields import Unreadable
 from scheduler.schedules import Schedule
+from scheduler.schedules.duration import length_words
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Job]
@@ -160,7 +161,7 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
         if last is None:
             found = line(gettext("never ran"), css="sched-quiet")
         else:
-            took = "" if last.took is None else f"{duration(last.took)} · "
+            took = "" if last.took is None else f"{length_words(last.took)} · "
             found = line(badges.run_badge(last.status, last.errors), badges.run_word(last.status, last.errors))
             found += line(format_html("{}{}", took, page.when(job, last.finished_at, "runs")), css="sched-quiet")
         return region(job, "last", found, label=_("last result"))

@@ -10,10 +10,11 @@ from scheduler.admin.badges import run_tone, run_word
 from scheduler.admin.jobs.pictures import address_of_runs
 from scheduler.admin.names import address_of
 from scheduler.admin.svg import Band, Lane
-from scheduler.admin.times import counted_words, duration
+from scheduler.admin.times import counted_words
 from scheduler.engine.views.pauses import Paused, begins
 from scheduler.engine.views.upcoming import bounds_of, slots_to_come
 from scheduler.models import Job, RunLog, Status
+from scheduler.schedules.duration import length_words
 
 DAY = timedelta(days=1)
 MOST_RUNS = 200
@@ -104,7 +105,7 @@ def _band(stretch: _Stretch, site: str) -> Band:
         url = address_of_runs(site, run.job_id, run.scheduled_for, stretch.last_slot + INSTANT)
         return Band(stretch.start, stretch.end, css, words, url=url)
     title = f"{run.scheduled_for.astimezone(UTC):%H:%M:%S} UTC · {run_word(run.status, run.errors)}"
-    took, url = duration(run.duration), address_of(site, "runlog_change", run.pk)
+    took, url = length_words(run.duration), address_of(site, "runlog_change", run.pk)
     return Band(stretch.start, stretch.end, css, f"{title} · {took}" if took else title, run.scheduled_for, url)
 
 

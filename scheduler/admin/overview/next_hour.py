@@ -11,11 +11,12 @@ from django.utils.safestring import SafeString
 
 from scheduler.admin.allowed import jobs_for, may_read_runs, recent_runs_for
 from scheduler.admin.page_context import now_of
-from scheduler.admin.times import duration, instant, relative
+from scheduler.admin.times import instant, relative
 from scheduler.engine.views.lately import HOUR, due_soon
 from scheduler.engine.views.upcoming import slots_to_come
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import RAN, Job, RunLog
+from scheduler.schedules.duration import length_words
 
 MOST = 50
 SAMPLE = 20
@@ -48,7 +49,7 @@ def next_hour(site: AdminSite, request: HttpRequest) -> tuple[list[Start], bool]
     for job in jobs[:MOST]:
         at = next(iter(_slots(job, now)), None)
         if at is not None:
-            took = duration(usual(runs.get(job.pk, ())))
+            took = length_words(usual(runs.get(job.pk, ())))
             found.append(Start(job, instant(at), relative(at, now), _further(job, at, now), took))
     return found, len(jobs) > MOST
 

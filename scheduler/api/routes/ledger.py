@@ -9,7 +9,7 @@ from scheduler.api.parameters import Count, Cursor, Filters, Limit, Name, Since
 from scheduler.api.problem import wrong
 from scheduler.api.rights import Right, may
 from scheduler.api.router import operation
-from scheduler.api.schemas.base import Json, in_utc, with_plus
+from scheduler.api.schemas.base import Json, with_plus
 from scheduler.api.schemas.ledger import EventPage, StatsOut, UpcomingOut, WhyOut, event_out, slots_out
 from scheduler.api.schemas.run import RunPage
 from scheduler.api.telling import told_runs
@@ -52,7 +52,7 @@ def read_upcoming(request: HttpRequest, name: Name, count: Count) -> Json:
 @operation("GET", "/schedule/{name}/stats", right=Right.VIEW_RUNS, answers={200: StatsOut}, refuses=[404])
 def read_stats(request: HttpRequest, name: Name, since: Since) -> Json:
     """Tell how the runs of a job went."""
-    return in_utc(get_run_stats(get_job(name), since).to_dict())  # type: ignore[no-any-return]
+    return get_run_stats(get_job(name), since).to_dict()
 
 
 @operation("GET", "/schedule/{name}/events", right=Right.VIEW, answers={200: EventPage}, refuses=[404])
@@ -84,7 +84,7 @@ def read_why(
     """
     job = job_once_named(name)
     try:
-        return in_utc(explain_text(job, with_plus(at)).to_dict())  # type: ignore[no-any-return]
+        return explain_text(job, with_plus(at)).to_dict()
     except InvalidOption as error:
         raise wrong("at", str(error)) from error
 

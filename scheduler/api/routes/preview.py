@@ -4,7 +4,7 @@ from django.http import HttpRequest
 
 from scheduler.api.rights import Right
 from scheduler.api.router import operation
-from scheduler.api.schemas.base import Json, in_utc
+from scheduler.api.schemas.base import Json
 from scheduler.api.schemas.ledger import PreviewGiven, PreviewOut, slots_out
 from scheduler.engine.base import Engine
 from scheduler.engine.control import checked_schedule
@@ -18,4 +18,4 @@ def preview_schedule(request: HttpRequest, body: PreviewGiven) -> Json:
     schedule = checked_schedule(body.schedule)
     found = preview(schedule, shared_now(Engine().using), body.count)
     told = {name: getattr(found, name) for name in ("text", "words", "timezone", "notes")}
-    return told | {"data": in_utc(schedule.to_dict()), "slots": slots_out(found)}
+    return told | {"data": schedule.to_dict(), "slots": slots_out(found)}

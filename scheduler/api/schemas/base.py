@@ -1,20 +1,14 @@
 """What all schemas share: instants as RFC 3339 says, and inputs that take nothing they do not know."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from ninja import Field, Schema
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
 
 from scheduler.arguments import checked_instant
-
-UTC_TEXT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?\+00:00")
-
-
-def instant(at: datetime) -> str:
-    """Return an instant in UTC, to the microsecond, such as `2026-03-02T12:00:00Z`."""
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+from scheduler.schedules.instants import instant_text
 
 
 def milliseconds(length: timedelta | None) -> int | None:
@@ -22,21 +16,9 @@ def milliseconds(length: timedelta | None) -> int | None:
     return None if length is None else round(length.total_seconds() * 1000)
 
 
-def in_utc(value: Any) -> Any:
-    """Return JSON with its instants in UTC as the other instants of an answer are: with Z."""
-    match value:
-        case str() if UTC_TEXT.fullmatch(value):
-            return value.replace("+00:00", "Z")
-        case dict():
-            return {key: in_utc(one) for key, one in value.items()}
-        case list():
-            return [in_utc(one) for one in value]
-    return value
-
-
 Instant = Annotated[
     datetime,
-    PlainSerializer(instant, return_type=str),
+    PlainSerializer(instant_text, return_type=str),
     WithJsonSchema({"type": "string", "format": "date-time"}, mode="serialization"),
 ]
 """An instant (UTC) in an answer."""

@@ -5,7 +5,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from ninja import Field, Schema
 
-from scheduler.api.schemas.base import Instant, Json, PageOut, in_utc, milliseconds
+from scheduler.api.schemas.base import Instant, Json, PageOut, milliseconds
 from scheduler.engine.views.job_view import JobView
 from scheduler.engine.views.pauses import Hold
 from scheduler.engine.views.result import result_of, session_of
@@ -179,7 +179,7 @@ def _schedule_out(job: Job) -> Json:
         return {"text": schedule.text, "words": "", "data": None, "interval_seconds": None}
     period = schedule.period
     seconds = None if period is None else period.total_seconds() if job.enabled else 0
-    told = {"text": schedule.to_text(), "words": schedule.describe(_), "data": in_utc(schedule.to_dict())}
+    told = {"text": schedule.to_text(), "words": schedule.describe(_), "data": schedule.to_dict()}
     return told | {"interval_seconds": seconds}
 
 
@@ -196,12 +196,11 @@ def _override_out(one: Any, *, kwargs: bool) -> Json:
     told: Json = one._asdict()
     if one.field == "kwargs" and not kwargs:
         return told | {"now": None, "code": None}
-    written = {name: _as_json(told[name]) for name in ("now", "code")}
-    return told | (written if one.field == "kwargs" else in_utc(written))
+    return told | {name: _as_json(told[name]) for name in ("now", "code")}
 
 
 def _plain(options: Json) -> Json:
-    return {name: in_utc(plain(value)) for name, value in options.items()}
+    return {name: plain(value) for name, value in options.items()}
 
 
 def _as_json(value: Any) -> Any:

@@ -13,6 +13,7 @@ from scheduler.engine.views.datetimes import said
 from scheduler.engine.views.history import actor_words, in_words
 from scheduler.models import Group, Job, RunLog, Status, Trigger
 from scheduler.models.job import UNABLE
+from scheduler.schedules.instants import instant_text
 
 
 def unreadable(evidence: Evidence) -> Finding | None:
@@ -36,7 +37,7 @@ def was_stopped(evidence: Evidence) -> Finding | None:
         "reason": f": {reason.rstrip('.')}" if (reason := stop.begun.reason) else "",
     }
     text = _("{what} from {since} to {ended} ({end} by {actor}){reason}.")
-    details = {"event": stop.begun.pk, "ended_at": stop.ended.at.isoformat(), "ended_by": stop.ended.pk}
+    details = {"event": stop.begun.pk, "ended_at": instant_text(stop.ended.at), "ended_by": stop.ended.pk}
     if stop.verdict is Verdict.BROKEN:
         details["broken_by"] = stop.begun.data.get("run")
     return Finding(stop.verdict, text.format(**words), details=details)
@@ -143,7 +144,7 @@ def _broken(evidence: Evidence) -> Finding | None:
     sentence = text.format(**words)
     if probe := probe_from(job):
         sentence += " " + _("A probe from {at} on lets it go on, too, if it succeeds.").format(at=said(probe))
-    details = {"broken_at": job.broken_at.isoformat(), "consecutive_failures": job.consecutive_failures}
+    details = {"broken_at": instant_text(job.broken_at), "consecutive_failures": job.consecutive_failures}
     return Finding(Verdict.BROKEN, sentence + _due_before(evidence, job.broken_at), details=details)
 
 
@@ -191,8 +192,8 @@ def _pause_words(stop: Job | Group) -> str:
 
 def _pause_finding(evidence: Evidence, stop: Job | Group) -> Finding:
     details = {
-        "paused_at": stop.paused_at.isoformat(),
-        "paused_until": stop.paused_until.isoformat() if stop.paused_until else None,
+        "paused_at": instant_text(stop.paused_at),
+        "paused_until": instant_text(stop.paused_until) if stop.paused_until else None,
         "paused_by": stop.paused_by,
         "pause_reason": stop.pause_reason,
         "group": stop.name if isinstance(stop, Group) else None,

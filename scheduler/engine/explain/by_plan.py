@@ -11,7 +11,7 @@ from scheduler.engine.explain.evidence import Evidence
 from scheduler.engine.explain.explanation import Finding, Verdict
 from scheduler.engine.plan import jitter_of, slots_begin
 from scheduler.engine.replan import waiting_attempts
-from scheduler.engine.views.datetimes import lasted, said, shifted, zone_of_schedule
+from scheduler.engine.views.datetimes import said, shifted, zone_of_schedule
 from scheduler.engine.views.history import actor_words, in_words
 from scheduler.models import EventKind, Status
 from scheduler.models.run import AT_GATE
@@ -19,6 +19,8 @@ from scheduler.policy.misfire import RESOLUTION, Misfire, count_slots
 from scheduler.policy.overlap import queues
 from scheduler.registry import registry
 from scheduler.schedules import Slots
+from scheduler.schedules.duration import length_words
+from scheduler.schedules.instants import instant_text
 
 
 def not_a_slot(evidence: Evidence) -> Finding | None:
@@ -160,8 +162,8 @@ def to_come(evidence: Evidence) -> Finding | None:
     if _is_put_off(evidence):
         return put_off(evidence)
     start = slot + jitter_of(job, slot)
-    sentence = _("It will run in {wait}, at {start}.").format(wait=lasted(start - now), start=said(start))
-    details = {"start_at": start.isoformat(), "alive_instances": len(evidence.alive)}
+    sentence = _("It will run in {wait}, at {start}.").format(wait=length_words(start - now), start=said(start))
+    details = {"start_at": instant_text(start), "alive_instances": len(evidence.alive)}
     return Finding(Verdict.WILL_RUN, " ".join([sentence, *_conditions(evidence, start - slot)]), details=details)
 
 
@@ -198,7 +200,7 @@ def _conditions(evidence: Evidence, jitter: timedelta) -> Iterator[str]:
     yield from _unable(evidence)
     job = evidence.job
     if jitter:
-        yield _("That is {jitter} after its slot, by the jitter of the job.").format(jitter=lasted(jitter))
+        yield _("That is {jitter} after its slot, by the jitter of the job.").format(jitter=length_words(jitter))
     if job.paused_at:
         yield _("The job is paused until {until}.").format(until=said(job.paused_until))
     if job.broken_at:
@@ -243,7 +245,7 @@ def _kept_by_an_attempt(evidence: Evidence) -> Finding:
     until = evidence.job.postponed_until
     text = _("An attempt that waits until {until} holds the place of the job; {after} (overlap policy {policy}).")
     sentence = " ".join([text.format(until=said(until), **_after_words(evidence)), *_gate_words(evidence)])
-    return Finding(Verdict.UNDECIDED, sentence, details={"postponed_until": until.isoformat()})
+    return Finding(Verdict.UNDECIDED, sentence, details={"postponed_until": instant_text(until)})
 
 
 def _after_words(evidence: Evidence) -> dict[str, str]:
@@ -268,7 +270,7 @@ def put_off(evidence: Evidence) -> Finding | None:
     start = job.wake_at
     if job.postponed_until is not None and start == job.postponed_until:
         return _kept_by_an_attempt(evidence)
-    details = {"start_at": start.isoformat(), "consecutive_failures": job.consecutive_failures}
+    details = {"start_at": instant_text(start), "consecutive_failures": job.consecutive_failures}
     if start == job.next_run_at + jitter_of(job, job.next_run_at):
         why = _("the job has jitter")
     elif job.consecutive_failures:
@@ -286,7 +288,7 @@ def put_off(evidence: Evidence) -> Finding | None:
         text = _("It will not run by itself: the job waits until {start} ({why}), and then one run counts them all.")
         verdict = Verdict.COALESCED
     most = evidence.policy.max_catch_up
-    sentence = text.format(start=said(start), wait=lasted(start - evidence.now), why=why, most=most)
+    sentence = text.format(start=said(start), wait=length_words(start - evidence.now), why=why, most=most)
     return Finding(verdict, sentence, details=details)
 
 
@@ -346,7 +348,7 @@ def _no_instance(evidence: Evidence, then: str) -> Finding:
     elif evidence.instances:
         beat: datetime = evidence.instances[0].heartbeat_at
         text = _("No live instance has the task {task}; the last heartbeat of any is {age} old.")
-        first = text.format(task=evidence.job.task, age=lasted(evidence.now - beat))
+        first = text.format(task=evidence.job.task, age=length_words(evidence.now - beat))
     else:
         first = _("No instance of the scheduler is running.")
     sentence = " ".join([first, then.format(policy=evidence.policy.misfire.value), *_not_imported(evidence)])

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from scheduler.models import RunLog
+from scheduler.schedules.instants import instant_text
 
 if TYPE_CHECKING:
     from scheduler.engine.explain.evidence import Evidence
@@ -62,14 +63,14 @@ class Explanation:
     details: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer as JSON-ready data; instants in ISO 8601, UTC."""
+        """Return the answer as JSON-ready data; instants in UTC, as RFC 3339 says."""
         instants = {name: getattr(self, name) for name in ("at", "slot", "nearest_before", "nearest_after")}
         return {
             "job": self.job,
             "verdict": str(self.verdict),
             "sentence": self.sentence,
             "run": self.run.pk if self.run else None,
-            **{name: at.isoformat() if at else None for name, at in instants.items()},
+            **{name: instant_text(at) if at else None for name, at in instants.items()},
             "details": self.details,
         }
 

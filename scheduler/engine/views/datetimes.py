@@ -10,7 +10,6 @@ from django.utils.translation import gettext as _
 from scheduler.exceptions import InvalidOption
 from scheduler.safetext import shown
 from scheduler.schedules.base import as_utc
-from scheduler.schedules.duration import format_duration
 from scheduler.schedules.wallclock import instant_of, zone_of
 
 DAY = timedelta(days=1)
@@ -119,11 +118,3 @@ def heard(wall: str, abbreviation: str, zone: ZoneInfo | None = None) -> datetim
 def _first_pass(at: datetime, abbreviation: str) -> datetime | None:
     passes = (at.replace(fold=fold) for fold in (0, 1))
     return next((as_utc(moment) for moment in passes if f"{moment:%Z}" == abbreviation), None)
-
-
-def lasted(length: timedelta | None) -> str:
-    """Return a duration for a sentence, such as 1h30m or 0.25s; what is longer than ten seconds is rounded to one."""
-    if length is None:
-        return _("an unknown time")
-    exact = abs(length.total_seconds())
-    return format_duration(timedelta(seconds=round(exact, 3 if exact < 10 else 0)))

@@ -13,12 +13,13 @@ from django.utils.translation import ngettext
 
 from scheduler.engine.base import Engine
 from scheduler.engine.events import CODE, SCHEDULER, kept_kwargs
-from scheduler.engine.views.datetimes import lasted, said
+from scheduler.engine.views.datetimes import said
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import EVERYTHING, EventKind, Job, JobEvent
 from scheduler.models.fields import read_schedule
 from scheduler.policy.codec import read_option
 from scheduler.safetext import visible
+from scheduler.schedules.duration import format_duration
 
 POLICY = "policy."
 
@@ -168,7 +169,7 @@ def value_words(field: str, value: Any) -> str:
         case None | "":
             return _("none")
         case timedelta():
-            return lasted(value)
+            return format_duration(value)
         case datetime():
             return said(value)
         case dict() | list():

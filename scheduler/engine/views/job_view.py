@@ -22,6 +22,7 @@ from scheduler.models import Job, JobState
 from scheduler.models.run import AT_EXECUTOR
 from scheduler.policy import Policy
 from scheduler.policy.overlap import Overlap
+from scheduler.schedules.instants import instant_text
 
 
 class LastRun(NamedTuple):
@@ -77,7 +78,7 @@ class JobView:
         return self.state not in (JobState.SCHEDULED, JobState.RUNNING)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready data; instants in ISO 8601, UTC."""
+        """Return JSON-ready data; instants in UTC, as RFC 3339 says."""
         job, hold = self.job, self.held_by
         instants = {
             "next_run_at": self.next_slot,
@@ -93,7 +94,7 @@ class JobView:
             "attention": self.attention,
             "paused_by_group": (hold.group or "*") if hold is not None and hold.group is not None else None,
             "schedule": str(job.schedule),
-            **{name: at.isoformat() if at else None for name, at in instants.items()},
+            **{name: instant_text(at) if at else None for name, at in instants.items()},
             "last_status": job.last_status,
             "last_errors": job.last_errors,
             "consecutive_failures": job.consecutive_failures,

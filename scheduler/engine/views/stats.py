@@ -14,6 +14,7 @@ from scheduler.engine.control import get_job
 from scheduler.exceptions import InvalidOption, UnknownRun
 from scheduler.models import FAILURES, Job, RunLog, Status, Trigger
 from scheduler.safetext import shown
+from scheduler.schedules.instants import instant_text
 
 SAMPLE = 10_000
 MOST_RUNS = 1000
@@ -180,4 +181,4 @@ def _checked(name: str, value: str | None, known: Sequence[str]) -> str | None:
 def _plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
-    return value.isoformat() if isinstance(value, datetime) else value
+    return instant_text(value) if isinstance(value, datetime) else value

@@ -15,8 +15,9 @@ from scheduler.engine.retention.keep import Kind, Retention
 from scheduler.engine.retention.prune import Pruned, prune, surplus
 from scheduler.engine.retention.prune_events import prune_events
 from scheduler.exceptions import InvalidOption
-from scheduler.management.output import SchedulerCommand, span
+from scheduler.management.output import SchedulerCommand
 from scheduler.safetext import counted
+from scheduler.schedules.duration import length_words
 
 WORDS = {Kind.SUCCEEDED: "successes", Kind.FAILED: "failures", Kind.NOT_RUN: "skips, misses and cancellations"}
 
@@ -78,7 +79,7 @@ class Command(SchedulerCommand):
             counts = {str(kind): count for kind, count in pruned.rows.items()}
             self.print_json({"dry_run": dry_run, "total": pruned.total, **counts, "batches": pruned.batches})
             return
-        verb = "would be removed" if dry_run else f"removed in {span(timedelta(seconds=seconds))}"
+        verb = "would be removed" if dry_run else f"removed in {length_words(timedelta(seconds=seconds))}"
         told = ", ".join(f"{pruned.rows[kind]:,} {words}" for kind, words in WORDS.items())
         self.stdout.write(f"{_rows(pruned.total)} {verb}: {told}.")
 

@@ -12,11 +12,12 @@ from scheduler.engine.control import run_now
 from scheduler.engine.db.shared_time import shared_now
 from scheduler.engine.sync.follow_code import ensure_job
 from scheduler.exceptions import InvalidOption
-from scheduler.management.output import SchedulerCommand, span
+from scheduler.management.output import SchedulerCommand
 from scheduler.models import RunLog, Status
 from scheduler.runtime.foreground import run_in_foreground
 from scheduler.runtime.interrupt import StopRequest
 from scheduler.safetext import counted, visible
+from scheduler.schedules.duration import length_words
 
 SIGNALLED = 128
 """Plus the number of the signal: the exit code of a command that a signal ended, as shells count."""
@@ -85,7 +86,7 @@ def _ending(run: RunLog) -> str:
     succeeded = run.status == Status.SUCCEEDED
     told = run.result if succeeded else visible(run.reason)
     how = run.get_status_display() + (f" with {counted(run.errors, 'error')}" if succeeded and run.errors else "")
-    took = f" {'in' if succeeded else 'after'} {span(run.duration)}" if run.duration is not None else ""
+    took = f" {'in' if succeeded else 'after'} {length_words(run.duration)}" if run.duration is not None else ""
     return f"{run.job.name} {how}{took}{': ' if told else ''}{told}\n{run.error}".rstrip()
 
 

@@ -92,7 +92,7 @@ class Command(SchedulerCommand):
     def _next(self, views: list[JobView], count: int, now: datetime, as_json: bool) -> None:
         found = sorted(slot for view in views for slot in _upcoming(view, count, now))
         if as_json:
-            self.print_json([{"job": name, "scheduled_for": at.isoformat(), "note": note} for at, name, note in found])
+            self.print_json([{"job": name, "scheduled_for": at, "note": note} for at, name, note in found])
             return
         rows = [(moment(at), relative(at, now), name, note) for at, name, note in found]
         self.print_table(["SLOT", "", "JOB", "NOTE"], rows, empty="No job has a slot to come.")

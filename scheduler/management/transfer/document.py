@@ -11,6 +11,7 @@ from scheduler.models import Group, Job
 from scheduler.models.fields import Unreadable
 from scheduler.policy import codec
 from scheduler.policy.base import differences
+from scheduler.schedules.instants import instant_text
 
 FORMAT = "django-inprocess-scheduler"
 VERSION = 1
@@ -24,7 +25,7 @@ def exported(jobs: list[Job], groups: list[Group], now: datetime) -> dict[str, A
     return {
         "format": FORMAT,
         "version": VERSION,
-        "exported_at": now.isoformat(),
+        "exported_at": instant_text(now),
         "time_zone": settings.TIME_ZONE,
         "jobs": [_job_data(job) for job in jobs],
         "paused_groups": [{"name": group.name, **_pause_data(Hold.of(group))} for group in groups],
@@ -56,4 +57,4 @@ def _schedule_data(job: Job) -> dict[str, Any]:
 
 
 def _pause_data(pause: Hold) -> dict[str, Any]:
-    return {"until": pause.until.isoformat() if pause.until else None, "by": pause.by, "reason": pause.reason}
+    return {"until": instant_text(pause.until) if pause.until else None, "by": pause.by, "reason": pause.reason}

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from scheduler.schedules import Schedule
+from scheduler.schedules.instants import instant_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,7 @@ class Imported:
             "schedule": schedule.to_dict() if schedule else None,
             "schedule_text": schedule.to_text() if schedule else "",
             "enabled": bool(entry.said.get("enabled", True)),
-            "next_run_at": self.next_slot.isoformat() if self.next_slot else None,
+            "next_run_at": instant_text(self.next_slot) if self.next_slot else None,
             "changes": list(self.changes),
             "notes": list(self.notes),
         }

@@ -17,6 +17,7 @@ from scheduler.contrib import opentelemetry
 from scheduler.executors.call import context_for
 from scheduler.models import RunLog
 from scheduler.registry import register
+from scheduler.schedules.instants import instant_text
 from scheduler.signals import run_started
 from tests.factories import at, claim_at, make_engine, make_job
 from tests.integration.rules.play import Play
@@ -51,7 +52,7 @@ def test_a_run_is_a_span_with_what_is_known_of_it(tracer, exporter, play):
         "scheduler.task": "task",
         "scheduler.attempt": 1,
         "scheduler.trigger": "schedule",
-        "scheduler.slot": run.scheduled_for.isoformat(),
+        "scheduler.slot": instant_text(run.scheduled_for),
         "scheduler.status": "succeeded",
     }
 

@@ -24,6 +24,7 @@ from scheduler.executors.call import context_for
 from scheduler.executors.inline import call_inline
 from scheduler.models import Job, JobWatch, RunLog, Status
 from scheduler.schedules import AfterJobs, Every, Manual, Once
+from scheduler.schedules.instants import instant_text
 from scheduler.testing import ManualClock
 from tests.factories import (
     DAY,
@@ -260,7 +261,7 @@ def test_the_command_says_so(case):
     call_command("task_schedule", "job", "--json", stdout=told)
     (found,) = json.loads(told.getvalue())
     assert (found["state"], found["reason"], found["attention"]) == (case.state, view.reason, case.attention)
-    assert found["next_start_at"] == (case.next.isoformat() if case.next else None)
+    assert found["next_start_at"] == (instant_text(case.next) if case.next else None)
     lines = StringIO()
     call_command("task_schedule", "job", stdout=lines)
     row = lines.getvalue().splitlines()[1]

@@ -29,7 +29,7 @@ def test_the_last_day_shows_runs_and_hatches_misses(boss):
     RunLog.objects.create(job=job, scheduled_for=at - timedelta(hours=1), status=Status.MISSED)
     RunLog.objects.create(job=job, scheduled_for=T0 - timedelta(days=3), status=Status.FAILED)
     body = boss.get(page("job_overview")).text
-    assert "09:00:00 UTC · succeeded · 3 h 0 min" in body
+    assert "09:00:00 UTC · succeeded · 3 h" in body
     assert '<pattern id="sched-missed"' in body
     assert 'class="sched-missed"><title data-sched-at="2026-03-02T08:00:00Z">08:00:00 UTC · missed' in body
     assert 'class="sched-bad"><title>' not in body

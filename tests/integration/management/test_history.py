@@ -62,7 +62,7 @@ def test_the_same_for_programs(capsys):
     assert json.loads(output(capsys, "--history", "job", "--json")) == [
         {
             "of": "group",
-            "at": "2026-03-02T12:00:00+00:00",
+            "at": "2026-03-02T12:00:00Z",
             "kind": "paused",
             "name": "",
             "actor": "ann",

@@ -65,7 +65,7 @@ class TestFresh:
         assert look(T0 + 25 * HOUR) == []
         assert look(T0 + 26 * HOUR) == [("not_fresh", "sync")]
         (problem,) = [one for one in get_scheduler_status().problems if one.code == "not_fresh"]
-        assert problem.text == "sync has not succeeded for 93600 s; it should at least every 90000 s"
+        assert problem.text == "sync has not succeeded for 1 d 2 h; it should at least every 1 d 1 h"
         succeeded(T0 + 26 * HOUR)
         assert look(T0 + 26 * HOUR) == []
 

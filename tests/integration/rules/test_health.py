@@ -42,7 +42,7 @@ def test_a_dispatcher_that_is_blocked_for_a_minute_is_red_although_its_heart_bea
     process.go_to(at(61))
     code, problems = answer(rf)
     assert code == 503
-    assert problems == [f"the dispatcher of {process.engine.name} has not completed a tick for 61 s"]
+    assert problems == [f"the dispatcher of {process.engine.name} has not completed a tick for 1 min 1 s"]
     process.dispatch()
     process.go_to(at(62))
     assert answer(rf) == (200, [])
@@ -71,7 +71,7 @@ def test_a_process_that_joined_and_cannot_begin_is_red_although_it_tries_again_a
             process.dispatch()
     assert answer(rf) == (200, [])
     process.clock.move_to(at(61))
-    assert answer(rf) == (503, [f"the dispatcher of {process.engine.name} has not completed a tick for 61 s"])
+    assert answer(rf) == (503, [f"the dispatcher of {process.engine.name} has not completed a tick for 1 min 1 s"])
 
 
 class TestARunInTheForeground:
@@ -107,13 +107,13 @@ class TestOnANodeThatOnlyServes:
     def test_due_work_that_nobody_runs_is_red_N4(self, clock, rf):
         make_job()
         clock.set(at(minutes=6))
-        assert answer(rf) == (503, ["no live instance runs the scheduler", "job is overdue by 300 s"])
+        assert answer(rf) == (503, ["no live instance runs the scheduler", "job is overdue by 5 min"])
 
     def test_due_work_that_those_who_live_do_not_run_is_red_N4(self, clock, rf):
         make_job()
         make_engine(now=at(minutes=6))
         clock.set(at(minutes=6))
-        assert answer(rf) == (503, ["job is overdue by 300 s"])
+        assert answer(rf) == (503, ["job is overdue by 5 min"])
 
     def test_a_minute_of_lateness_is_no_alarm_N4(self, clock, rf):
         make_job()
@@ -139,7 +139,7 @@ class TestOnANodeThatOnlyServes:
         assert answer(rf) == (200, [])
         assert get_scheduler_status().status == "disabled"
         clock.set(at(minutes=6))
-        assert answer(rf) == (503, ["no live instance runs the scheduler", "job is overdue by 300 s"])
+        assert answer(rf) == (503, ["no live instance runs the scheduler", "job is overdue by 5 min"])
         pause_all()
         assert answer(rf) == (200, [])
 

@@ -28,8 +28,8 @@ FORMS = [
     (Every(seconds=0.5), "every 0.5s", {"type": "every", "seconds": 0.5}),
     (
         Every("1h", jitter=30, anchor=NOON),
-        "every 1h anchored at 2026-01-01T12:00:00+00:00 with jitter 30s",
-        {"type": "every", "seconds": 3600, "jitter": 30, "anchor": "2026-01-01T12:00:00+00:00"},
+        "every 1h anchored at 2026-01-01T12:00:00Z with jitter 30s",
+        {"type": "every", "seconds": 3600, "jitter": 30, "anchor": "2026-01-01T12:00:00Z"},
     ),
     (
         Every("6h", from_completion=True),
@@ -55,7 +55,7 @@ FORMS = [
         {"type": "cron", "expression": "0 9 * * 1-5", "timezone": "Europe/Berlin"},
     ),
     (Cron("@daily"), "cron @daily", {"type": "cron", "expression": "@daily"}),
-    (Once(NOON), "once at 2026-01-01T12:00:00+00:00", {"type": "once", "at": "2026-01-01T12:00:00+00:00"}),
+    (Once(NOON), "once at 2026-01-01T12:00:00Z", {"type": "once", "at": "2026-01-01T12:00:00Z"}),
     (
         AfterJobs("extract", "load"),
         "after extract, load on success",

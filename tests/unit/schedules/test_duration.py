@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from scheduler.exceptions import InvalidSchedule
 from scheduler.schedules import format_duration, parse_duration
+from scheduler.schedules.duration import length_words
 
 
 @pytest.mark.parametrize(
@@ -56,3 +57,34 @@ def test_what_it_writes_it_reads(length):
 )
 def test_it_writes_the_shortest_text(length, text):
     assert format_duration(length) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.000027, "27 µs"),
+        (0.0009999, "1 ms"),
+        (0.0042, "4.2 ms"),
+        (0.99996, "1000 ms"),
+        (1.3456, "1.35 s"),
+        (59.9, "59.9 s"),
+        (59.99, "59 s"),
+        (60, "1 min"),
+        (725.9, "12 min 5 s"),
+        (3600, "1 h"),
+        (90_061, "1 d 1 h"),
+        (-60, "1 min"),
+    ],
+)
+def test_lengths_as_people_read_them(seconds, text):
+    assert length_words(timedelta(seconds=seconds)) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.9, "0 s"), (1.9, "1 s"), (119, "1 min"), (90_061, "1 d")])
+def test_lengths_in_their_largest_unit(seconds, text):
+    assert length_words(timedelta(seconds=seconds), parts=1) == text
+
+
+def test_no_length_is_said_with_no_words():
+    assert length_words(None) == ""

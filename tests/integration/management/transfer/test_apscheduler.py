@@ -27,7 +27,7 @@ TEXTS = {
     "both days": "cron 0 6 * * 2#2 @ UTC",
     "sunday": "cron 0 0 * * 0 @ UTC",
     "odd months": "cron 0 0 15 1,3,5,7,9,11 * @ UTC",
-    "once": "once at 2026-03-03T12:00:00+00:00",
+    "once": "once at 2026-03-03T12:00:00Z",
 }
 REASONS = {
     "friday the 13th": "where the day is 13 and the weekday is fri",

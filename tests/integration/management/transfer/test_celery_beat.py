@@ -66,8 +66,8 @@ WORDS = {
     "first saturday": ("created", "cron 0 22 * * 6#1 @ UTC"),
     "odd wednesdays": ("created", "cron 15 3 */2 * 3 @ UTC"),
     "sunday the first": ("created", "cron 0 0 */31 * 0 @ UTC"),
-    "every 90 minutes": ("created", "every 1h30m anchored at 2026-02-19T11:37:00+00:00"),
-    "tomorrow 0 on": ("created", "once at 2026-03-03T12:00:00+00:00"),
+    "every 90 minutes": ("created", "every 1h30m anchored at 2026-02-19T11:37:00Z"),
+    "tomorrow 0 on": ("created", "once at 2026-03-03T12:00:00Z"),
     "shared two": ("created", "cron 0 7 * * * @ UTC"),
     "Mail-north": ("created", "cron 0 7 * * * @ UTC"),
 }

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 SQL, RUNS = KEPT / "django-q2.sql", KEPT / "django-q2.json"
 TEXTS = {
-    "minutes": "every 45m anchored at 2026-03-03T06:30:15.250000+00:00",
+    "minutes": "every 45m anchored at 2026-03-03T06:30:15.250000Z",
     "daily": "cron 15 30 7 * * * @ Europe/Berlin",
     "weekly": "cron 15 30 7 * * 2 @ Europe/Berlin",
     "monthly": "cron 15 30 7 3 * * @ Europe/Berlin",

@@ -17,6 +17,7 @@ from scheduler.policy.base import options_that_differ
 from scheduler.policy.codec import plain
 from scheduler.safetext import MASK, is_secret, masked, masked_head, visible, without_secrets
 from scheduler.schedules import Schedule
+from scheduler.schedules.instants import instant_text
 
 CODE, SCHEDULER = "code", "scheduler"
 """Actors that are no persons: a deploy, and what the scheduler did by itself."""
@@ -104,7 +105,7 @@ def _found(job: Job, columns: Columns) -> Iterator[tuple[EventKind, dict[str, An
     if edited := dict(_edits(job, columns, changed)):
         yield EventKind.EDITED, {"changes": edited}
     if "enabled" in changed:
-        anchor = job.anchor_at.isoformat() if job.anchor_at else None
+        anchor = instant_text(job.anchor_at) if job.anchor_at else None
         yield (EventKind.ENABLED, {}) if columns["enabled"] else (EventKind.DISABLED, {"anchor_at": anchor})
     yield from _of_state(job, columns, changed)
 
@@ -132,8 +133,8 @@ def pause_data(columns: Columns) -> dict[str, Any]:
     return {
         "actor": columns["paused_by"],
         "reason": columns["pause_reason"],
-        "paused_at": paused_at.isoformat(),
-        "until": until.isoformat() if until else None,
+        "paused_at": instant_text(paused_at),
+        "until": instant_text(until) if until else None,
     }
 
 

@@ -29,11 +29,14 @@ class BackfillForm(forms.Form):
         ],
     )
 
-    def __init__(self, job: Job, now: datetime, data: Any = None, **more: Any) -> None:
+    def __init__(self, job: Job, now: datetime, data: Any = None, *, runs_are_seen: bool = True, **more: Any) -> None:
         self.zone, self.now = zone_of_schedule(job.schedule), now
         day_ago = local(now - timedelta(days=1), self.zone)
         first = {"start": f"{day_ago:{WRITTEN}}", "end": f"{local(now, self.zone):{WRITTEN}}", "only": MISSING}
         super().__init__(data, initial=first, **more)
+        if not runs_are_seen:  # how many slots failed is known of the runs
+            choices: Any = self.fields["only"]
+            choices.choices = [choice for choice in choices.choices if choice[0] != FAILED]
         words = gettext("In the time zone %(zone)s.") % {"zone": self.zone.key}
         self.fields["start"].help_text = self.fields["end"].help_text = words
 

@@ -54,7 +54,8 @@ class BackfillMixin(_ModelAdmin):
             words = _("{name} cannot be backfilled here.").format(name=f"“{job.name}”")
             self.message_user(request, words, messages.ERROR)
             return HttpResponseRedirect(page)
-        form = BackfillForm(job, now_of(request), request.POST if request.method == "POST" else None)
+        given, sees = request.POST if request.method == "POST" else None, may_read_runs(self.admin_site, request)
+        form = BackfillForm(job, now_of(request), given, runs_are_seen=sees)
         context = {"job": job, "form": form, "back": page, "confirm": self._warning(job)}
         if form.is_valid():
             try:

@@ -139,6 +139,19 @@ class TestWhoMay:
         assert done.url == page("job_page", job.pk)
         assert RunLog.objects.filter(trigger=Trigger.BACKFILL).count() == 6
 
+    def test_who_may_not_see_runs_is_not_told_how_many_failed(self, client, django_user_model, job):
+        user = django_user_model.objects.create_user("clerk", is_staff=True)
+        user.user_permissions.set(Permission.objects.filter(codename__in=("view_job", "run_job")))
+        client.force_login(user)
+        ran(job, 4, Status.FAILED)
+        assert 'value="failed"' not in client.get(page("job_backfill", job.pk)).text
+        for more in ({}, {"confirmed": "1"}):
+            words = text_of(client.post(page("job_backfill", job.pk), TIME | {"only": "failed"} | more))
+            assert "Select a valid choice." in words
+        assert not RunLog.objects.filter(trigger=Trigger.BACKFILL).exists()
+        user.user_permissions.add(Permission.objects.get(codename="view_runlog"))
+        assert 'value="failed"' in client.get(page("job_backfill", job.pk)).text
+
     def test_a_job_of_others_is_refused(self, boss, job, monkeypatch):
         monkeypatch.setattr(JobAdmin, "has_run_permission", lambda self, request, obj=None: obj is None)
         assert boss.post(page("job_backfill", job.pk), TIME | {"confirmed": "1"}).status_code == 403

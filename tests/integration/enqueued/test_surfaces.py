@@ -192,7 +192,7 @@ class TestDueForLong:
     def test_they_are_a_problem_of_their_queue(self, later):
         (problem,) = of_queues(later)
         assert (problem.code, problem.subject, problem.values["tasks"]) == ("tasks_due", "default", 1)
-        assert problem.text.startswith("1 task of the queue default is due, the oldest for 31")
+        assert problem.text.startswith("1 task of the queue default is due, the oldest for 5 min 1")
         assert list(of_queues(later - timedelta(seconds=60))) == []
 
     def test_a_queue_that_is_worked_on_or_paused_is_none(self, later, engine, calls):

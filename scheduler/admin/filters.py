@@ -69,7 +69,11 @@ def _count_states(request: HttpRequest, jobs: QuerySet[Job]) -> dict[str, int]:
     reasons = urgent(now, judged_of(request))
     found = reasons | {name: IN_STATE[JobState(name)] for name in STATES if name not in URGENT}
     found |= {"attention": reduce(or_, reasons.values()), "due": due_soon(now)}
-    counts = jobs.filter(~CARRIERS).order_by().aggregate(**{f"in_{name}": Count("pk", filter=where) for name, where in found.items()})
+    counts = (
+        jobs.filter(~CARRIERS)
+        .order_by()
+        .aggregate(**{f"in_{name}": Count("pk", filter=where) for name, where in found.items()})
+    )
     return {name.removeprefix("in_"): count for name, count in counts.items()}
 
 

@@ -105,7 +105,7 @@ def with_attention(jobs: QuerySet[Job], request: HttpRequest) -> QuerySet[Any, A
 
 
 def listed_of(request: HttpRequest, jobs: QuerySet[Job]) -> QuerySet[Any, Any]:
-    """Return the jobs of a list with `attention`. A page asks ten times for them, and to annotate costs milliseconds."""
+    """Return the jobs of a list with `attention`, annotated once: a page asks ten times, each of milliseconds."""
     annotated: QuerySet[Any, Any] = _once(request, "scheduler_listed", lambda: with_attention(jobs, request)).all()
     return annotated
 

@@ -46,7 +46,7 @@ class Teapot(HttpError):
 
 
 @pytest.fixture
-def project(settings, own_registry):
+def project(settings):
     """A project with jobs of every kind, and runs of every status; returns the headers of a caller who may do all."""
     settings.ROOT_URLCONF = "tests.integration.api.urls"
     settings.ALLOWED_HOSTS = ["*"]

@@ -65,7 +65,6 @@ def test_the_log_of_the_server_reads_as_it_says(shop: Path) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("own_registry")
 def test_the_failing_task_breaks_its_job_when_it_says() -> None:
     exec(compile(FAILS, "tutorial.md", "exec"), {"__name__": "shop.tasks"})
     runs = simulate(NEW_YEAR, NEW_YEAR + timedelta(minutes=10), only=["count_orders"])

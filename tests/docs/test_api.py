@@ -209,7 +209,6 @@ WRONG: list[tuple[str, type[SchedulerError], tuple[Any, ...], dict[str, Any]]] =
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("own_registry")
 @pytest.mark.parametrize(("name", "error", "args", "kwargs"), WRONG)
 def test_what_is_asked_wrongly_raises_what_the_reference_says(
     name: str, error: type[SchedulerError], args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -74,7 +74,6 @@ def test_every_block_of_python_compiles(name: str) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("own_registry")
 def test_the_blocks_of_the_readme_run() -> None:
     names: dict[str, Any] = {"__name__": "readme"}
     for code in blocks(README, "python"):

@@ -120,7 +120,6 @@ def _as_said(default: str) -> Any:
     return int(default) if default.isdecimal() else default
 
 
-@pytest.mark.usefixtures("own_registry")
 def test_every_thread_is_named_where_it_is_explained(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "is_possible", lambda using: True)  # to listen, as on PostgreSQL
     scheduler.register("for_users", schedule=OnActivity())(lambda user_id, device_id, agent_id: None)

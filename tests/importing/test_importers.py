@@ -27,7 +27,7 @@ PATIENCE = 300
 
 
 @pytest.fixture(autouse=True)
-def project(own_registry, monkeypatch, settings):
+def project(monkeypatch, settings):
     """A task of each name that the makers use, the zone of their project, and clocks that say when they begin."""
     settings.TIME_ZONE = "Europe/Berlin"
     monkeypatch.setattr(SYSTEM_CLOCK, "now", lambda: T0)

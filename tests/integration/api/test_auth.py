@@ -27,7 +27,7 @@ PAUSE = "/schedule/job/pause"
 
 
 @pytest.fixture(autouse=True)
-def job(monkeypatch, own_registry):
+def job(monkeypatch):
     monkeypatch.setattr(last_use, "_tried", {})
     monkeypatch.setattr(last_use, "_waiting", set())
     register("task")(lambda **kwargs: None)

@@ -14,7 +14,7 @@ MANY = [f"job number {number} of a long list" for number in range(20)]
 
 
 @pytest.fixture(autouse=True)
-def compressing(settings, own_registry):
+def compressing(settings):
     settings.MIDDLEWARE = ["django.middleware.gzip.GZipMiddleware", *settings.MIDDLEWARE]
     register("task")(lambda **kwargs: None)
     for name in MANY:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("file_database") if on_sqlite else pytest.m
 
 
 @pytest.fixture
-def token(own_registry):
+def token():
     register("task")(lambda **kwargs: None)
     add_job("job", "task", "every 5m")
     return {"Authorization": f"Bearer {create_token('deploy', scope=Scope.WRITE)[1]}"}

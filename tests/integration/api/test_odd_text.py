@@ -54,7 +54,7 @@ ADDRESSES = [
 
 
 @pytest.fixture(autouse=True)
-def job(own_registry):
+def job():
     register("task")(lambda **kwargs: None)
     return make_job()
 

@@ -146,7 +146,6 @@ def test_without_an_app_of_the_project_the_way_out_is_told(app, monkeypatch):
     assert (warning.id, warning.msg) == ("scheduler.W030", project.NO_APP)
 
 
-@pytest.mark.usefixtures("own_registry")
 def test_the_checks_name_a_queue_that_celery_does_not_know(app):
     register("task", executor="celery", executor_options={"queue": "slow"})(lambda: None)
     register("other", executor="celery", executor_options={"queue": "celery"})(lambda: None)
@@ -245,7 +244,6 @@ def test_every_process_of_a_worker_sees_that_it_stops():
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("own_registry")
 def test_a_job_is_moved_to_celery_and_back_without_its_code(app):
     job = make_job()
     update_job(job.name, executor="celery", executor_options={"queue": "slow"})

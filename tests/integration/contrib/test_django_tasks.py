@@ -118,7 +118,7 @@ def test_workers_can_import_it_whichever_queues_there_are(only, settings):
         ("slwo", "TASKS has no backend 'slwo'; it has 'default', 'plain'"),
     ],
 )
-def test_a_backend_that_can_take_no_runs_is_refused_with_the_reason(alias, why, own_registry):
+def test_a_backend_that_can_take_no_runs_is_refused_with_the_reason(alias, why):
     with pytest.raises(ConfigurationError, match=why):
         ByTasks().send(promised(backend=alias))
     register("task", executor="django_tasks", executor_options={"backend": alias})(lambda: None)
@@ -140,7 +140,7 @@ def test_what_the_backend_raises_is_raised_so_that_it_is_tried_again():
 
 
 @pytest.mark.parametrize("options", [{"que": "slow"}, {"priority": 101}, {"queue": 5}, {"backend": None}])
-def test_what_no_backend_takes_is_refused_at_registration(options, own_registry):
+def test_what_no_backend_takes_is_refused_at_registration(options):
     with pytest.raises(InvalidOption, match="executor_options"):
         register("task", schedule=Manual(), executor="django_tasks", executor_options=options)(lambda: None)
 
@@ -153,7 +153,7 @@ def test_what_no_backend_takes_is_refused_at_registration(options, own_registry)
         ({"queue": "slow", "priority": 5}, ""),
     ],
 )
-def test_the_checks_name_what_a_backend_does_not_know(options, told, own_registry):
+def test_the_checks_name_what_a_backend_does_not_know(options, told):
     register("task", executor="django_tasks", executor_options=options)(lambda: None)
     assert [(one.id, told in one.msg) for one in check_django_tasks(None)] == (
         [("scheduler.W033", True)] if told else []

@@ -275,7 +275,7 @@ def test_the_state_of_a_job_is_read_with_distrust(play, service):
     assert all(path.startswith(b"/api/sessions") for path in paths)
 
 
-def test_a_run_by_hand_has_its_own_prompt_in_the_session_of_the_job(play, service, own_registry):
+def test_a_run_by_hand_has_its_own_prompt_in_the_session_of_the_job(play, service):
     run = play(tasks=registry)
     run()
     with run.manual.controlled():

@@ -32,7 +32,7 @@ from scheduler.schedules import Every, OnActivity
 from scheduler.testing import ManualScheduler
 from tests.factories import MINUTE, at, finish, make_engine, make_job, tick_at
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("toy", "own_registry")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("toy")]
 TIMEOUT = 600
 
 

@@ -16,7 +16,7 @@ from scheduler.registry import register, registry
 from scheduler.schedules import Every
 from tests.factories import at, make_engine, make_job
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("toy", "own_registry")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("toy")]
 
 
 def start(request, end):

@@ -17,7 +17,7 @@ from tests.factories import make_engine, make_job
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("toy", "own_registry"),
+    pytest.mark.usefixtures("toy"),
     pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite locks no rows"),
 ]
 PATIENCE = 20

@@ -90,7 +90,7 @@ class TestEachChange:
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("clock", "own_registry")
+@pytest.mark.usefixtures("clock")
 class TestGates:
     @pytest.mark.parametrize("change", CHANGES, ids=names(CHANGES))
     def test_none_is_asked_for_a_change_that_is_refused(self, change):

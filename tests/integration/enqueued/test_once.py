@@ -37,7 +37,7 @@ from scheduler.policy import executor
 from scheduler.registry import registry
 from tests.factories import DAY, HOUR, make_engine, tick_at
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_registry", "report")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("report")]
 SECOND = timedelta(seconds=1)
 
 

@@ -17,7 +17,7 @@ PROCESSES, KEYS = 4, 8
 on_sqlite = connection.vendor == "sqlite"
 shared = pytest.mark.usefixtures("file_database") if on_sqlite else pytest.mark.django_db(transaction=True)
 """A database that threads share."""
-pytestmark = [pytest.mark.usefixtures("own_registry", "report"), shared]
+pytestmark = [pytest.mark.usefixtures("report"), shared]
 
 
 def all_at_once(work):

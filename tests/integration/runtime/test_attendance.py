@@ -25,7 +25,7 @@ from tests.factories import make_engine, make_job
 from tests.integration.conftest import FILE_ALIAS
 from tests.integration.rules.process import until
 
-pytestmark = pytest.mark.usefixtures("file_database", "own_registry", "toy")
+pytestmark = pytest.mark.usefixtures("file_database", "toy")
 FOREVER = float("inf")
 
 

@@ -27,7 +27,7 @@ from scheduler.runtime.runner import Runner
 from scheduler.schedules import Every, Manual, Once
 from tests.integration.rules.process import until
 
-pytestmark = pytest.mark.usefixtures("file_database", "own_registry")
+pytestmark = pytest.mark.usefixtures("file_database")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ def at_t0(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def tasks(own_registry):
+def tasks():
     def digest(days: int = 1, to: str = "all") -> None:
         """Sends the digest."""
 

@@ -150,7 +150,7 @@ def test_a_job_that_is_here_and_differs_is_kept_unless_it_is_to_be_replaced(expo
     assert get_job("nightly").policy.retries == 3
 
 
-def test_of_a_job_of_the_code_only_what_people_had_changed_goes_along(exported, outcomes, own_registry):
+def test_of_a_job_of_the_code_only_what_people_had_changed_goes_along(exported, outcomes):
     register("report", schedule="every 1h", retries=2)(lambda: None)
     sync(Engine(), T0)
     update_job("report", schedule="every 2h", timeout=60)
@@ -342,7 +342,7 @@ def test_a_one_off_that_has_passed_replaces_no_job_which_would_run_at_once(file_
     assert get_job("a").schedule.period == HOUR
 
 
-def test_a_job_of_the_code_keeps_the_task_that_people_gave_it(exported, outcomes, own_registry):
+def test_a_job_of_the_code_keeps_the_task_that_people_gave_it(exported, outcomes):
     register("report", schedule="every 1h")(lambda: None)
     sync(Engine(), T0)
     update_job("report", task="nothing")
@@ -417,7 +417,7 @@ def test_a_file_is_read_by_its_owner_only_and_named_jobs_are_all_it_holds(export
     assert [job["name"] for job in json.loads(path.read_text())["jobs"]] == ["later", "off"]
 
 
-def test_jobs_of_people_can_be_had_alone(run, own_registry):
+def test_jobs_of_people_can_be_had_alone(run):
     register("coded", schedule="every 1h")(lambda: None)
     sync(Engine(), T0)
     some_jobs()

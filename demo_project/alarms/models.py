@@ -36,3 +36,13 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source}: {self.message}"
+
+
+class ReportOrder(models.Model):
+    """A form by which a report was ordered: one that is sent twice orders one."""
+
+    token = models.UUIDField(primary_key=True)
+    ordered_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return str(self.token)

@@ -4,16 +4,18 @@ from collections import Counter
 from datetime import timedelta
 from threading import Event as Pause
 from typing import Any
+from uuid import uuid4
 
 import django
 from django import forms
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from demo_project.alarms.models import Event
+from demo_project.alarms.models import Event, ReportOrder
 from scheduler import current_run
 from scheduler.contrib.tasks import find_run
 from scheduler.models import RunLog
@@ -58,6 +60,7 @@ class ReportForm(forms.Form):
     wait = forms.TypedChoiceField(
         label="Start", coerce=int, choices=[(0, "now"), (10, "in 10 seconds")], required=False
     )
+    token = forms.UUIDField(initial=uuid4, widget=forms.HiddenInput(attrs={"autocomplete": "off"}))
 
 
 class Report:
@@ -83,6 +86,20 @@ class Report:
         return errors[-1].traceback.rstrip().rpartition("\n")[2] if errors else ""
 
 
+def enqueue_once(form: ReportForm) -> Any:
+    """Enqueue a report, once however often its form is sent: the order and the task are written together, or neither.
+
+    Returns its result, None where the form was sent before.
+    """
+    now, seconds = timezone.now(), form.cleaned_data["wait"]
+    later = now + timedelta(seconds=seconds) if seconds else None
+    with transaction.atomic():
+        ReportOrder.objects.filter(ordered_at__lt=now - timedelta(days=1)).delete()
+        token = form.cleaned_data["token"]
+        _, is_new = ReportOrder.objects.get_or_create(token=token, defaults={"ordered_at": now})
+        return count_by_week.using(run_after=later).enqueue(form.cleaned_data["machine"]) if is_new else None
+
+
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def reports(request: HttpRequest) -> HttpResponse:
@@ -90,10 +107,8 @@ def reports(request: HttpRequest) -> HttpResponse:
     ids: list[str] = request.session.get("reports", [])
     form = ReportForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        seconds = form.cleaned_data["wait"]
-        later = timezone.now() + timedelta(seconds=seconds) if seconds else None
-        result = count_by_week.using(run_after=later).enqueue(form.cleaned_data["machine"])
-        request.session["reports"] = [result.id, *ids][:KEPT]
+        if (result := enqueue_once(form)) is not None:
+            request.session["reports"] = [result.id, *ids][:KEPT]
         return redirect("reports")
     shown = [Report(count_by_week.get_result(id), run) for id in ids if (run := find_run(id)) is not None]
     is_going = any(not one.result.is_finished for one in shown)

@@ -5,15 +5,18 @@ from typing import TYPE_CHECKING, Any, cast
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from scheduler.admin.allowed import may_run
 from scheduler.admin.names import right_named
 from scheduler.admin.page_context import actor_of, now_of
 from scheduler.admin.request_values import keep_numbers_ticked
+from scheduler.admin.runs.sent_once import sent_once
 from scheduler.admin.viewable import hides_rows, only_viewable
 from scheduler.engine import control
 from scheduler.engine.views.enqueued import enqueued_jobs_of
+from scheduler.exceptions import Refused
 from scheduler.models import Job, RunLog
 
 if TYPE_CHECKING:
@@ -54,9 +57,19 @@ class EnqueueAgainMixin(_ModelAdmin):
             self.message_user(request, words % refused, messages.ERROR)
 
     def enqueue(self, request: HttpRequest, runs: QuerySet[RunLog], jobs: list[Job]) -> None:
-        """Enqueue the tasks among some runs, of these jobs, and say how many there were."""
+        """Enqueue the tasks among some runs, of these jobs, once for each form, and say how many there were."""
         tasks = RunLog.objects.filter(pk__in=runs.order_by().values("pk"), job__in=[job.pk for job in jobs])
-        count = control.enqueue_again(tasks, now_of(request), actor=actor_of(request)) if jobs else 0
+
+        def again() -> int:
+            return control.enqueue_again(tasks, now_of(request), actor=actor_of(request)) if jobs else 0
+
+        try:
+            count, before = sent_once(request, again)
+        except Refused:
+            count, before = 0, True
+        if before:
+            self.message_user(request, _("This form was sent twice: its tasks are enqueued again once."))
+            return
         told = ngettext("%d task was enqueued again.", "%d tasks were enqueued again.", count) % count
         self.message_user(request, told, messages.SUCCESS if count else messages.WARNING)
         for job in jobs if count else ():

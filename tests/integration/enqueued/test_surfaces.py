@@ -141,6 +141,33 @@ def test_all_of_a_filter_are_enqueued_again(boss, calls, run_due):
     assert RunLog.objects.waiting().count() == 60
 
 
+def test_a_form_that_is_clicked_twice_enqueues_once_and_says_so(boss, done):
+    run, other = RunLog.objects.get(status=Status.SUCCEEDED), RunLog.objects.get(status=Status.FAILED, attempt=3)
+    form, page = {"csrfmiddlewaretoken": "of this page"}, reverse("admin:scheduler_runlog_again", args=[run.pk])
+    told, twice = "1 task was enqueued again.", "This form was sent twice: its tasks are enqueued again once."
+    before = RunLog.objects.count()
+    assert [messages_of(again(boss, run, **form)) for _ in range(2)] == [[told], [twice]]
+    assert [messages_of(boss.post(page, form, follow=True)) for _ in range(2)] == [[told], [twice]]
+    assert RunLog.objects.count() == before + 2, "the list and the page of the run are two forms"
+    assert messages_of(again(boss, other, **form)) == [told], "so is another choice on the same list"
+    assert messages_of(again(boss, run, csrfmiddlewaretoken="of the next page")) == [told]
+
+
+def test_a_form_whose_first_click_still_goes_on_enqueues_nothing_more(boss, done, monkeypatch):
+    run = RunLog.objects.filter(status=Status.SUCCEEDED).first()
+    form, seen = {"csrfmiddlewaretoken": "of this page"}, []
+
+    def slow(*args, **options):
+        seen.append(messages_of(again(boss, run, **form)))
+        return enqueue_again(*args, **options)
+
+    monkeypatch.setattr("scheduler.engine.control.enqueue_again", slow)
+    before = RunLog.objects.count()
+    assert messages_of(again(boss, run, **form)) == ["1 task was enqueued again."]
+    assert seen == [["This form was sent twice: its tasks are enqueued again once."]]
+    assert RunLog.objects.count() == before + 1
+
+
 def test_they_are_written_in_batches(calls, run_due, monkeypatch):
     from scheduler.engine.control import again as module
 

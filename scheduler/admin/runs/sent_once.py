@@ -16,7 +16,7 @@ TOKEN = "csrfmiddlewaretoken"
 class Sent(NamedTuple):
     """How many rows a form has made, and whether it was sent before."""
 
-    count: int
+    rows: int
     before: bool = False
 
 

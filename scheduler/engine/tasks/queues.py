@@ -32,10 +32,18 @@ def most_by_group() -> Mapping[str, int]:
     return limited | dict(conf.GROUPS)
 
 
+def has_backend() -> bool:
+    """Return whether TASKS has a backend of ours, so that functions of Django Tasks run in these processes."""
+    return any(_is_ours(one.get("BACKEND")) for one in _every_backend())
+
+
 def _backends() -> list[Mapping[str, Any]]:
+    return [one for one in _every_backend() if one.get("OPTIONS") and _is_ours(one.get("BACKEND"))]
+
+
+def _every_backend() -> list[Mapping[str, Any]]:
     tasks = getattr(settings, "TASKS", None)
-    every = tasks.values() if isinstance(tasks, Mapping) else ()
-    return [one for one in every if isinstance(one, Mapping) and one.get("OPTIONS") and _is_ours(one.get("BACKEND"))]
+    return [one for one in tasks.values() if isinstance(one, Mapping)] if isinstance(tasks, Mapping) else []
 
 
 @lru_cache(maxsize=64)

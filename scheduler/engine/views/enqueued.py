@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet, Sum
 
 from scheduler.engine.base import Engine
-from scheduler.engine.tasks.queues import PREFIX
+from scheduler.engine.tasks.queues import PREFIX, has_backend
 from scheduler.models import FAILURES, LONG_AGO, OPEN, Job, RunLog, Status, Tally, Trigger
 from scheduler.models.carriers import CARRIERS, DJANGO_TASKS
 from scheduler.models.tally import WITH_ERRORS
@@ -39,6 +39,11 @@ class Enqueued:
     def queue(self) -> str:
         """The queue, without what marks its group; empty for tasks of no queue."""
         return str(self.job.group).removeprefix(PREFIX)
+
+
+def runs_django_tasks() -> bool:
+    """Return whether functions of Django Tasks run in these processes once they are enqueued, as TASKS says."""
+    return has_backend()
 
 
 def enqueued_of(jobs: Sequence[Job], now: datetime) -> list[Enqueued]:

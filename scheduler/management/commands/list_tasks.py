@@ -5,9 +5,15 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from scheduler.conf import conf
+from scheduler.engine.views.enqueued import runs_django_tasks
 from scheduler.management.output import SchedulerCommand
 from scheduler.registry import registry
 from scheduler.safetext import visible
+
+OF_DJANGO = (
+    "Functions with @task of Django Tasks are none of these: they run when they are enqueued, and the admin lists them"
+    " under enqueued tasks."
+)
 
 
 class Command(SchedulerCommand):
@@ -31,6 +37,8 @@ class Command(SchedulerCommand):
         self.print_table(
             ["TASK", "SCHEDULE", "ENABLED", "DESCRIPTION", "REGISTERED AT"], rows, empty=_none_registered()
         )
+        if runs_django_tasks():
+            self.stdout.write(OF_DJANGO)
         for module, message in registry.failures.items():
             self.stderr.write(f"{module} could not be imported: {visible(message)}", self.style.ERROR)
         self._end()

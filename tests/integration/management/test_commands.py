@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from io import StringIO
 
 import pytest
+from django import VERSION
 from django.core.management import CommandError, call_command
 
 from scheduler import Postpone
@@ -277,6 +278,12 @@ class TestListTasks:
     def test_the_hint_of_an_empty_list_names_the_modules_that_are_looked_for(self, empty, modules, said, settings):
         settings.SCHEDULER_AUTODISCOVER_MODULES = modules
         assert said in command("list_tasks")
+
+    @pytest.mark.parametrize(("backend", "said"), [("tasks.SchedulerBackend", True), ("other.Backend", False)])
+    def test_where_functions_of_django_tasks_run_it_says_that_they_are_listed_elsewhere(self, backend, said, settings):
+        pytest.importorskip("django.tasks" if VERSION >= (6,) else "django_tasks")
+        settings.TASKS = {"default": {"BACKEND": f"scheduler.contrib.{backend}"}}
+        assert ("under enqueued tasks" in command("list_tasks")) == said
 
     def test_a_module_that_failed_is_named_once_and_without_that_hint(self, empty):
         empty.failures["shop.tasks"] = "ImportError: no reports"

@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin.allowed import jobs_for
-from scheduler.admin.page_context import judged_of, now_of, tasks_and_groups, with_attention
+from scheduler.admin.page_context import judged_of, newest_run, now_of, tasks_and_groups, with_attention
 from scheduler.admin.request_values import whole_number
 from scheduler.admin.runs.search_window import day_of_query
 from scheduler.engine.views.conditions import CALM, IN_STATE, URGENT, urgent
@@ -57,18 +57,18 @@ class StateFilter(admin.SimpleListFilter):
         if chosen == "due":
             return queryset.filter(due_soon(now_of(request)))
         if chosen in LATELY:
-            return queryset.filter(jobs_lately(MISSED if chosen == "missed" else late(), now_of(request)))
+            return queryset.filter(jobs_lately(newest_run(request), now_of(request))[chosen])
         if chosen in URGENT:
             return queryset.filter(urgent(now_of(request), judged_of(request))[chosen])
         return queryset.filter(IN_STATE[JobState(chosen)]) if chosen in STATES else queryset
 
 
 def _count_states(request: HttpRequest, jobs: QuerySet[Job]) -> dict[str, int]:
-    """Count jobs by state, in one query; those that were missed or late are found by their runs, and not counted."""
+    """Count jobs by state, those that were missed or late by their newest runs, in one query."""
     now = now_of(request)
     reasons = urgent(now, judged_of(request))
     found = reasons | {name: IN_STATE[JobState(name)] for name in STATES if name not in URGENT}
-    found |= {"attention": reduce(or_, reasons.values()), "due": due_soon(now)}
+    found |= {"attention": reduce(or_, reasons.values()), "due": due_soon(now)} | jobs_lately(newest_run(request), now)
     counts = (
         jobs.filter(~CARRIERS)
         .order_by()

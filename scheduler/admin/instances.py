@@ -19,7 +19,7 @@ from scheduler.admin.page_context import now_of
 from scheduler.admin.readonly import ReadOnlyListMixin
 from scheduler.admin.times import DASH, instant, relative
 from scheduler.engine.base import Engine
-from scheduler.engine.views.overdue import one_look
+from scheduler.engine.db.one_look import one_look
 from scheduler.models import Instance, RunLog
 from scheduler.schedules.duration import length_words
 

@@ -1,7 +1,7 @@
 """What pages rest on: the time that they show, and what each hands to its template."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from django.contrib import messages
@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from scheduler.engine.base import Engine
-from scheduler.engine.db.shared_time import shared_now
+from scheduler.engine.db.shared_time import EPOCH, SharedMicroseconds, shared_now
 from scheduler.engine.views.conditions import judged_jobs, urgency
 from scheduler.engine.views.pauses import Paused, paused_groups
 from scheduler.models import Instance, Job, RunLog
@@ -43,7 +43,13 @@ def may_add_job(admin: Any, request: HttpRequest) -> bool:
 
 def now_of(request: HttpRequest) -> datetime:
     """Return the time by the clock that all instances go by, asked for once in a request."""
-    return _once(request, "scheduler_now", lambda: shared_now(Engine().using))
+    return _once(request, "scheduler_now", lambda: _time_told(request) or shared_now(Engine().using))
+
+
+def _time_told(request: HttpRequest) -> datetime | None:
+    """Return the time that the database told beside the marks, if they were asked for."""
+    told: Any = getattr(request, "scheduler_marks", {}).get("clock")
+    return None if told is None else EPOCH + timedelta(microseconds=int(told))
 
 
 def newest_run(request: HttpRequest) -> int:
@@ -52,8 +58,8 @@ def newest_run(request: HttpRequest) -> int:
 
 
 def marks_of(request: HttpRequest) -> dict[str, Any]:
-    """Return the key of the newest run, the numbers of instances and jobs, and how often jobs have changed, asked for
-    once in a request, in one query."""
+    """Return the key of the newest run, the numbers of instances and jobs, how often jobs have changed, and the time by
+    the database, asked for once in a request, in one query."""
     return _once(request, "scheduler_marks", _marks)
 
 
@@ -62,7 +68,8 @@ def _marks() -> dict[str, Any]:
     instances = Instance.objects.order_by().values(tag=Value("instances")).annotate(number=Count("pk"))
     jobs = Job.objects.order_by().values(tag=Value("jobs")).annotate(number=Count("pk"))
     changes = Job.objects.order_by().values(tag=Value("changes")).annotate(number=Sum("version", filter=COUNTED))
-    others = (rows.values_list("tag", "number") for rows in (instances, jobs, changes))
+    clock = Instance.objects.order_by().values(tag=Value("clock")).annotate(number=SharedMicroseconds())
+    others = (rows.values_list("tag", "number") for rows in (instances, jobs, changes, clock))
     rows: Any = run.values_list("tag", "number").union(*others, all=True).order_by()
     return dict(rows)
 

@@ -19,7 +19,7 @@ def stamp_of_jobs(request: HttpRequest, *more: Any) -> str:
 
     Each change of a job raises its version; each claim makes a row.
     """
-    marks = marks_of(request)
+    marks = {name: number for name, number in marks_of(request).items() if name != "clock"}
     request.scheduler_has_jobs = bool(marks.get("jobs"))  # type: ignore[attr-defined]
     return stamp(request, sorted(marks.items()), *map(Hold.of, paused_of(request).values()), *more)
 

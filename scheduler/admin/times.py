@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.utils.formats import get_format
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _

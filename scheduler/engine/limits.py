@@ -1,18 +1,17 @@
 """Limits over several jobs and runs: groups, pauses of groups, and rate limits."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from django.db.models import Count, Max, Q, QuerySet
 
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.engine.db.fast_read import CompiledQuery
+from scheduler.engine.db.one_look import in_one_look
 from scheduler.models import EVERYTHING, Group, Job, RunLog, TakenGroups, Trigger, in_groups
 from scheduler.models.primary import locked
 from scheduler.policy import Policy
@@ -131,26 +130,9 @@ def living_by_group(engine: Engine, names: Iterable[str]) -> Counter[str]:
     return found
 
 
-_asked_once: ContextVar[dict[str, set[str]] | None] = ContextVar("asked_once", default=None)
-
-
-@contextmanager
-def full_groups_asked_once() -> Iterator[None]:
-    """Have the block ask once which groups are full: for a page, which shows one moment. Claims ask each time."""
-    mark = _asked_once.set({})
-    try:
-        yield
-    finally:
-        _asked_once.reset(mark)
-
-
 def full_groups(engine: Engine) -> set[str]:
     """Return the limited groups that have as many living runs as they may."""
-    if (known := _asked_once.get()) is None:
-        return _full_groups(engine)
-    if engine.using not in known:
-        known[engine.using] = _full_groups(engine)
-    return known[engine.using]
+    return in_one_look(f"full groups {engine.using}", partial(_full_groups, engine))
 
 
 def _full_groups(engine: Engine) -> set[str]:

@@ -36,16 +36,29 @@ def berlin(settings):
         ("2026-02-01 02:00+05:30", "2026-01-31T20:30"),
         ("2026-03-29 02:30", "2026-03-29T01:00"),
         ("2026-10-25 02:30", "2026-10-25T00:30"),
+        ("1 minute ago", "2026-03-02T11:29"),
+        ("5 minutes ago", "2026-03-02T11:25"),
+        ("an hour ago", "2026-03-02T10:30"),
+        ("A day  ago", "2026-03-01T11:30"),
+        ("2h30m ago", "2026-03-02T09:00"),
+        ("1 hour, 30 minutes ago", "2026-03-02T10:00"),
     ],
 )
 def test_moments_people_write(text, expected):
     assert parse_moment(text, NOW) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
+def test_minutes_ago_mean_a_minute_and_seconds_ago_a_second():
+    at = NOW + timedelta(seconds=42)
+    assert parse_moment("5 minutes ago", at) == NOW - timedelta(minutes=5)
+    assert parse_moment("2 seconds ago", at) == NOW + timedelta(seconds=40)
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "noon", "25:00", "02:60", "2 am", "2026-03-02", "2026-02-30 02:00", "friday 02:00", "0001-01-01 00:00",
-     "9999-12-31 23:59", "0001-01-01T00:00+14:00", "9" * 10_000],
+     "9999-12-31 23:59", "0001-01-01T00:00+14:00", "9" * 10_000, "ago", "some time ago", "5 ago",
+     "-5 minutes ago", "99 years ago"],
 )  # fmt: skip
 def test_anything_else_is_refused_with_what_to_write(text):
     with pytest.raises(InvalidOption, match='write one like "02:00"'):

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -15,7 +15,9 @@ from scheduler.admin import badges
 from scheduler.admin.allowed import jobs_for, narrowed_jobs, seen_of, sees_every_job
 from scheduler.admin.banner import notices
 from scheduler.admin.page_context import now_of, page_context, paused_of
+from scheduler.admin.refresh import not_modified, stamp_of_jobs, with_stamp
 from scheduler.admin.times import relative, with_times
+from scheduler.engine.db.one_look import one_look
 from scheduler.engine.views.at_work.groups import (
     GroupAtWork,
     attempts_waiting,
@@ -75,19 +77,25 @@ class Line:
 class GroupsMixin(_ModelAdmin):
     """One page for all groups. What pauses and resumes them are the pages of `EverythingMixin`."""
 
+    @one_look()
     def groups_view(self, request: HttpRequest) -> HttpResponse:
         """The groups, those that stop or delay jobs first."""
         if not self.has_view_permission(request):
             raise PermissionDenied
+        mark = stamp_of_jobs(request)
+        if not_modified(request, mark):
+            return with_stamp(HttpResponse(status=304), mark)
+        return with_stamp(TemplateResponse(request, "admin/scheduler/job/groups.html", self._groups(request)), mark)
+
+    def _groups(self, request: HttpRequest) -> dict[str, Any]:
         now, site = now_of(request), self.admin_site
         found = groups_at_work(jobs_for(site, request), paused_of(request), now, unused=sees_every_job(site, request))
         lines = self._lines(request, found[:MOST_GROUPS])
-        context = page_context(
+        return page_context(
             self, request, _("Groups"),
             lines=lines, most=MOST_GROUPS if len(found) > MOST_GROUPS else None,
             notices=notices(request, narrowed_jobs(site, request)), busy=any(line.one.taken for line in lines),
         )  # fmt: skip
-        return TemplateResponse(request, "admin/scheduler/job/groups.html", context)
 
     def _lines(self, request: HttpRequest, groups: Sequence[GroupAtWork]) -> list[Line]:
         now, site = now_of(request), self.admin_site

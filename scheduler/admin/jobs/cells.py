@@ -8,7 +8,7 @@ from django.utils.translation import gettext, ngettext
 
 from scheduler.admin.badges import labelled
 from scheduler.admin.names import address_of
-from scheduler.admin.times import instant, relative
+from scheduler.admin.times import decimal, instant, relative
 from scheduler.engine.views.job_view import JobView
 from scheduler.models import Job
 
@@ -63,6 +63,7 @@ def success_rate(job: Job) -> SafeString:
     if not ended:
         return mark_safe("")
     share = 100 * (job.successes - job.successes_with_errors) / ended
-    percent = f"{share:.0f}" if share in (0, 100) else f"{min(max(share, 0.1), 99.9):.1f}"
-    words = gettext("{percent} of {all} succeeded").format(percent=f"{percent} %", all=ended)
-    return line(words, words, "sched-quiet sched-rate")
+    percent = f"{share:.0f}" if share in (0, 100) else decimal(f"{min(max(share, 0.1), 99.9):.1f}")
+    told = {"percent": f"{percent} %", "all": ended}
+    words = gettext("{percent} of {all} succeeded").format(**told)
+    return line(gettext("{percent} of {all}").format(**told), words, "sched-quiet sched-rate")

@@ -31,9 +31,9 @@ from scheduler.admin.times import NOTHING, with_times, zone_of
 from scheduler.admin.viewable import viewable_jobs
 from scheduler.engine.base import Engine
 from scheduler.engine.db.migrated import awaits_migration
+from scheduler.engine.db.one_look import one_look
 from scheduler.engine.db.transactions import outside_transactions
 from scheduler.engine.views.job_view import JobView, views_of
-from scheduler.engine.views.overdue import one_look
 from scheduler.models import Job, RunLog
 from scheduler.models.fields import Unreadable
 from scheduler.schedules import Schedule

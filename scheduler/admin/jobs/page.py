@@ -25,8 +25,8 @@ from scheduler.admin.runs.live_runs import news_of_living
 from scheduler.admin.runs.rows import page_of_runs
 from scheduler.admin.times import instant, relative, with_times, zone_of
 from scheduler.engine import control
+from scheduler.engine.db.one_look import one_look
 from scheduler.engine.views.job_view import JobView, attention_of, view_of
-from scheduler.engine.views.overdue import one_look
 from scheduler.engine.views.pauses import holds_of, paused_groups
 from scheduler.engine.views.waiting import waiting_of
 from scheduler.models import Job, RunLog

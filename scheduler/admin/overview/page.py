@@ -27,7 +27,7 @@ from scheduler.admin.runs.recent import COLUMNS
 from scheduler.admin.svg import lanes, load_map
 from scheduler.admin.times import instant
 from scheduler.engine.db.fast_read import read_parts
-from scheduler.engine.views.overdue import one_look
+from scheduler.engine.db.one_look import one_look
 from scheduler.models import Instance, Job
 
 if TYPE_CHECKING:

@@ -71,6 +71,21 @@ def _read(using: str, statement: str, parameters: Sequence[Any], converters: Any
     return zip(*columns, strict=True)
 
 
+def read_union(rows: models.QuerySet[Any, Any], stands: Any, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield what a plain queryset reads for each of some values, which `stands` stands for in it: it is compiled once,
+    and one SELECT for each is joined by UNION ALL."""
+    compiler = rows.query.get_compiler(using=rows.db)
+    try:
+        statement, parameters = compiler.as_sql()
+    except EmptyResultSet:
+        return
+    named = connections[rows.db].ops.quote_name
+    terms = (f"SELECT * FROM ({statement}) {named(f'j{number}')}" for number in range(len(values)))
+    given = [value if one == stands else one for value in values for one in parameters]
+    converters = compiler.get_converters([one for one, *_ in compiler.select])
+    yield from _read(rows.db, " UNION ALL ".join(terms), given, converters)
+
+
 def read_parts(rows: models.QuerySet[M], names: Sequence[str]) -> list[M]:
     """Return what `list(rows.only(*names))` does, for a plain queryset, in a fraction of the time; see `part_of`."""
     names = [rows.model._meta.pk.attname, *names]

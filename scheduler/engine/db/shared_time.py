@@ -1,9 +1,10 @@
 """What time it is by the database, by whose clock all instances on it go."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 from django.db import connections
-from django.db.models import Expression, Field
+from django.db.models import Aggregate, BigIntegerField, Expression, Field
 from django.db.models.expressions import RawSQL
 
 from scheduler.clock import SYSTEM_CLOCK
@@ -13,6 +14,9 @@ CLOCK_QUERIES = {
     "mysql": "SELECT UTC_TIMESTAMP(6)",
 }
 """Each answers with naive UTC, whatever the time zone of the session."""
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def connect(using: str) -> None:
@@ -34,6 +38,27 @@ def database_time(using: str) -> datetime | None:
 def shared_now(using: str) -> datetime:
     """Return the current time for requests by people, on a host whose own clock may be wrong."""
     return database_time(using) or SYSTEM_CLOCK.now()
+
+
+class SharedMicroseconds(Aggregate):
+    """The same as microseconds since 1970, beside a count of any rows or of none; null where there is no such clock."""
+
+    function = "COUNT"
+    template = "NULLIF(%(function)s(%(expressions)s), %(function)s(%(expressions)s))"
+    output_field = BigIntegerField(null=True)
+
+    def __init__(self) -> None:
+        super().__init__("pk")
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """By the clock of the server."""
+        template = "(COUNT(%(expressions)s) * 0 + (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint)"
+        return self.as_sql(compiler, connection, template=template, **context)
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """By the clock of the server."""
+        template = "(COUNT(%(expressions)s) * 0 + TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))"
+        return self.as_sql(compiler, connection, template=template, **context)
 
 
 def beside_rows(using: str) -> Expression:

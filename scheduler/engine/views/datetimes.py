@@ -7,42 +7,56 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from scheduler.exceptions import InvalidOption
+from scheduler.exceptions import InvalidOption, InvalidSchedule
 from scheduler.safetext import shown
 from scheduler.schedules.base import as_utc
+from scheduler.schedules.duration import length_words, parse_duration
 from scheduler.schedules.wallclock import instant_of, zone_of
 
-DAY = timedelta(days=1)
+DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 TIME_OF_DAY = re.compile(r"(?:(yesterday|today|tomorrow)\s+)?(\d{1,2}):(\d{2})(?::(\d{2}))?", re.IGNORECASE)
+AGO = re.compile(r"(?:an?\s+)?(.+?)\s+ago", re.IGNORECASE)
+"""A length of time, as schedules have it, before now; “an hour” is one."""
 SAID = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?) ([A-Z]{2,6}|[+-]\d\d(?:\d\d)?)\b")
 """An instant in a sentence, as `said` writes it."""
 FIRST_YEAR, LAST_YEAR = 1970, 9000
 LONGEST_MOMENT = 100
 """Characters: nothing longer is a date and time."""
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-WHAT_TO_WRITE = 'write one like "02:00", "yesterday 02:00", "2026-03-29 02:00" or "2026-03-29T02:00:00+00:00"'
+WHAT_TO_WRITE = (
+    'write one like "02:00", "yesterday 02:00", "5 minutes ago", "2026-03-29 02:00" or "2026-03-29T02:00:00+00:00"'
+)
 
 
 def parse_moment(text: str, now: datetime, zone: ZoneInfo | None = None) -> datetime:
     """Return the instant (aware, UTC) that a person means; raises InvalidOption that says what to write.
 
-    Understood are `now`, ISO 8601 dates with a time, with or without an offset, and times of day: `02:00` is the
-    latest one not after `now`, `yesterday 02:00`, `today 02:00` and `tomorrow 02:00` name the day. Without an offset
-    it is a wall time of `zone` (default: the project's TIME_ZONE): one that the clock skips is the first instant after
-    the gap, one that happens twice its first pass.
+    Understood are `now`, lengths of time such as `5 minutes ago`, ISO 8601 dates with a time, with or without an
+    offset, and times of day: `02:00` is the latest one not after `now`, `yesterday 02:00`, `today 02:00` and
+    `tomorrow 02:00` name the day. Without an offset it is a wall time of `zone` (default: the project's TIME_ZONE): one
+    that the clock skips is the first instant after the gap, one that happens twice its first pass.
     """
     zone = zone or project_zone()
     words = text.strip() if len(text) <= LONGEST_MOMENT else ""
     if words.lower() == "now":
         return now
     try:
-        moment = _time_of_day(words, now, zone) or _date_and_time(words, zone)
-    except (ValueError, OverflowError):
+        moment = _ago(words, now) or _time_of_day(words, now, zone) or _date_and_time(words, zone)
+    except (InvalidSchedule, ValueError, OverflowError):
         moment = None
     if moment is None or not FIRST_YEAR <= moment.year <= LAST_YEAR:
         raise InvalidOption(f"{shown(text)} is no date and time: {WHAT_TO_WRITE}.")
     return moment
+
+
+def _ago(words: str, now: datetime) -> datetime | None:
+    match = AGO.fullmatch(words)
+    if match is None:
+        return None
+    length = parse_duration(match[1])
+    at = now - length
+    return at if length < MINUTE else at.replace(second=0, microsecond=0)  # the minute is meant, as in 02:00
 
 
 def _time_of_day(words: str, now: datetime, zone: ZoneInfo) -> datetime | None:

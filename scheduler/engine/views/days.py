@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from scheduler.engine.base import Engine
 from scheduler.engine.db.fast_read import read_values
-from scheduler.engine.views.datetimes import local, project_zone
+from scheduler.engine.views.datetimes import LAST, local, project_zone
 from scheduler.models import RAN, DayTotal, Job, RunLog, Status
 from scheduler.models.tally import WITH_ERRORS
 from scheduler.schedules.wallclock import instant_of
@@ -61,8 +61,11 @@ def days_of(job: Job, first: date, among: QuerySet[RunLog]) -> Days:
     found: dict[date, Day] = defaultdict(Day)
     rows = among.filter(job=job, status__in=RAN, scheduled_for__gte=midnight_of(first)).order_by("-scheduled_for")
     newest = list(read_values(rows.values_list(*COLUMNS)[:MOST_ROWS]))
+    begins, day = LAST, Day()
     for slot, status, errors, started, finished in newest:
-        day = found[local(slot).date()]
+        if slot < begins:  # slots go back: each day is looked for once
+            on = local(slot).date()
+            begins, day = midnight_of(on), found[on]
         day.runs += 1
         day.failed += status != Status.SUCCEEDED or bool(errors)
         if status in MEASURED and started and finished:

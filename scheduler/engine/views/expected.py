@@ -6,10 +6,12 @@ No state of a job depends on it: it is told as problems, and nothing is stopped.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db.models import F, Max, OuterRef, Q, Subquery
 
+from scheduler.engine.db.one_look import in_one_look
 from scheduler.engine.views.datetimes import said, zone_of_schedule
 from scheduler.engine.views.deadline import missed_deadline
 from scheduler.engine.views.pauses import HELD
@@ -41,6 +43,10 @@ def unmet_expectations(now: datetime) -> list[Unmet]:
 
     What a person stopped is not expected to succeed. A run that takes unusually long is told also while it lives.
     """
+    return in_one_look("unmet expectations", partial(_unmet_expectations, now))
+
+
+def _unmet_expectations(now: datetime) -> list[Unmet]:
     began = RunLog.objects.living().filter(job=OuterRef("pk")).order_by("started_at").values("started_at")[:1]
     columns = {"is_held": HELD, "slow_after": F("watch__slow_after"), "runs_since": Subquery(began)}
     jobs: list[Any] = list(watched().light().annotate(**columns).order_by("name")[:LOOKED_AT])

@@ -2,12 +2,14 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q
 
+from scheduler.engine.db.one_look import in_one_look
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import FAILURES, EventKind, Job, JobEvent, RunLog, Status, Trigger
 from scheduler.models.job import JobQuerySet
@@ -42,6 +44,10 @@ def failing_jobs(now: datetime) -> list[Any]:
 
     In two queries, and one for each job that follows what users do.
     """
+    return in_one_look("failing jobs", partial(_failing_jobs, now))
+
+
+def _failing_jobs(now: datetime) -> list[Any]:
     found: list[Any] = list(candidates().light()[:LOOKED_AT])
     readable = [job for job in found if job.is_readable]
     planned = [job for job in readable if not job.schedule.for_users]

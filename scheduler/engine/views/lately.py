@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, F, FloatField, Func, Max, Q, QuerySet, Subquery, TextField, Value
+from django.db.models import Count, F, FloatField, Func, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Cast
 from django.db.models.lookups import GreaterThan
 
@@ -60,15 +60,12 @@ def due_soon(now: datetime) -> Q:
     return AT_REST & Q(stale=False, next_run_at__isnull=False, wake_at__lte=now + HOUR)
 
 
-def newest(runs: QuerySet[RunLog], since: datetime) -> QuerySet[RunLog]:
-    """Return those of some runs in the newest stretch of the ledger whose slots lie after `since`."""
-    last = RunLog.objects.aggregate(last=Max("pk"))["last"] or 0
-    return runs.filter(pk__gt=last - STRETCH, scheduled_for__gte=since)
-
-
-def jobs_lately(condition: Q, now: datetime) -> Q:
-    """Return the condition on jobs with such a run in the last 24 hours, as far as the newest stretch tells."""
-    return Q(pk__in=newest(RunLog.objects.order_by(), now - DAY).filter(condition).values("job_id"))
+def jobs_lately(last: int, now: datetime) -> dict[str, Q]:
+    """Return the conditions on jobs of which a slot was missed, and a run was late, in the last 24 hours, as far as the
+    newest stretch tells; `last` is the key of the newest run."""
+    runs = RunLog.objects.order_by().filter(pk__gt=last - STRETCH, scheduled_for__gte=now - DAY)
+    found = {"missed": MISSED, "late": late()}
+    return {name: Q(pk__in=runs.filter(condition).values("job_id")) for name, condition in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,9 @@ from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from scheduler.engine.base import Engine
-from scheduler.engine.limits import full_groups, full_groups_asked_once
+from scheduler.engine.limits import full_groups
 from scheduler.engine.views.pauses import HELD
 from scheduler.models import LONG_AGO, Job, RunLog, in_groups
-
-one_look = full_groups_asked_once
-"""What a page is made in: see there."""
 
 OVERDUE_AFTER = timedelta(seconds=60)
 """So late a start is more than a busy moment."""

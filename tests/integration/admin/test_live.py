@@ -27,7 +27,7 @@ def ask(client, address: str, etag: str = ""):
     return client.get(address, headers={"X-Scheduler-Live": "1", "If-None-Match": etag})
 
 
-@pytest.fixture(params=["job_changelist", "job_overview", "job_page", "runlog_change"])
+@pytest.fixture(params=["job_changelist", "job_overview", "job_groups", "job_page", "runlog_change"])
 def address(request, run):
     args = {"job_page": [run.job_id], "runlog_change": [run.pk]}.get(request.param, [])
     return page(request.param, *args)

@@ -61,8 +61,10 @@ def test_each_number_leads_to_as_many_rows_as_it_says(boss, nights, name):
     for one in numbers:
         assert boss.get(one.address).context_data["cl"].result_count == one.count, one.name
     for state in ("missed", "late"):
-        (job,) = boss.get(page("job_changelist"), {"state": state}).context_data["cl"].result_list
+        response = boss.get(page("job_changelist"), {"state": state})
+        (job,) = response.context_data["cl"].result_list
         assert job == nights
+        assert f"{state} in 24 h (1)" in text_of(response), "one job, however many of its runs"
 
 
 def test_the_banner_tells_of_missed_and_late_nights_and_leads_to_their_jobs(boss, nights):

@@ -12,7 +12,7 @@ from scheduler.admin.names import address_of
 from scheduler.admin.svg import Band, Lane
 from scheduler.admin.times import counted_words
 from scheduler.engine.views.pauses import Paused, begins
-from scheduler.engine.views.upcoming import bounds_of, slots_to_come
+from scheduler.engine.views.upcoming import after_run, bounds_of, slots_to_come
 from scheduler.models import Job, RunLog, Status
 from scheduler.schedules.duration import length_words
 
@@ -113,12 +113,20 @@ def _future(job: Job, now: datetime, begin: datetime | None, site: str) -> list[
     end, url = now + DAY, _url(job, site)
     if begin is None or begin >= end:
         return []
-    slots = [at for at in slots_to_come(job, DENSE + 1, now, held_until=begin) if begin <= at <= end]
-    if len(slots) <= DENSE and not (slots and _is_frequent(job)):
-        return [Band(at, at + INSTANT, "sched-calm", f"{at.astimezone(UTC):%H:%M} UTC", at, url) for at in slots]
+    slots = [at for at in slots_to_come(job, DENSE + 2, now, held_until=begin) if begin <= at <= end]
+    wait = after_run(job)
+    if len(slots) <= DENSE and not ((slots or wait) and _is_frequent(job)):
+        bands = [Band(at, at + INSTANT, "sched-calm", f"{at.astimezone(UTC):%H:%M} UTC", at, url) for at in slots]
+        return bands if wait is None else _after_run(now + wait, wait, url)
     bounds = bounds_of(job)
     title = _("More than {count} starts: {words}").format(count=DENSE, words=job.schedule.describe(_))
     return [Band(max(begin, bounds.first or begin), min(end, bounds.last or end), "sched-dense", title, url=url)]
+
+
+def _after_run(at: datetime, wait: timedelta, url: str) -> list[Band]:
+    """Return the first slot that a run leads to, were it to end now; none beyond the day."""
+    words = _("{time} after the run that goes on").format(time=length_words(wait))
+    return [Band(at, at + INSTANT, "sched-calm", words, url=url)] if wait <= DAY else []
 
 
 def _is_frequent(job: Job) -> bool:

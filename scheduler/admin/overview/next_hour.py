@@ -3,17 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import itemgetter
 from statistics import median
 
 from django.contrib.admin import AdminSite
+from django.db.models import F, Q
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from scheduler.admin.allowed import jobs_for, may_read_runs, recent_runs_for
 from scheduler.admin.page_context import now_of
 from scheduler.admin.times import instant, relative
-from scheduler.engine.views.lately import HOUR, due_soon
-from scheduler.engine.views.upcoming import slots_to_come
+from scheduler.engine.views.conditions import AT_REST
+from scheduler.engine.views.lately import BUSY, HOUR, due_soon
+from scheduler.engine.views.upcoming import after_run, next_slot
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import RAN, Job, RunLog
 from scheduler.schedules.duration import length_words
@@ -26,32 +30,30 @@ MOST_STARTS = 3600
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The next start of a job; `further` others follow within the hour."""
+    """The next start of a job; `further` others follow within the hour. `note` says what is to happen before it."""
 
     job: Job
-    at: SafeString
-    away: SafeString
+    at: SafeString | str
+    away: SafeString | str
     further: int
     took: str
+    note: str = ""
 
 
 def next_hour(site: AdminSite, request: HttpRequest) -> tuple[list[Start], bool]:
     """Return the next starts of the hour to come, one for each job, and whether there are more jobs than the list has.
 
-    A constant number of queries.
+    A constant number of queries. A job that runs just now has its next slot, too, or how long after its run it starts.
     """
     now = now_of(request)
-    due = jobs_for(site, request).filter(due_soon(now)).defer("state", "kwargs").order_by("wake_at", "name")
-    jobs = list(due[: MOST + 1])
+    wanted = due_soon(now) | (AT_REST & BUSY & Q(stale=False, next_run_at__isnull=True))
+    due = jobs_for(site, request).filter(wanted).defer("state", "kwargs")
+    jobs = list(due.order_by(F("wake_at").asc(nulls_first=True), "name")[: MOST + 1])
     reads = may_read_runs(site, request)
     runs = recent_runs_for(site, request, jobs[:MOST], SAMPLE) if reads and jobs else {}
-    found = []
-    for job in jobs[:MOST]:
-        at = next(iter(_slots(job, now)), None)
-        if at is not None:
-            took = length_words(usual(runs.get(job.pk, ())))
-            found.append(Start(job, instant(at), relative(at, now), _further(job, at, now), took))
-    return found, len(jobs) > MOST
+    told = (_start(job, now, length_words(usual(runs.get(job.pk, ())))) for job in jobs[:MOST])
+    found = sorted(filter(None, told), key=itemgetter(0))
+    return [start for _at, start in found], len(jobs) > MOST
 
 
 def usual(runs: Sequence[RunLog]) -> timedelta | None:
@@ -60,11 +62,22 @@ def usual(runs: Sequence[RunLog]) -> timedelta | None:
     return timedelta(seconds=median(took)) if took else None
 
 
-def _slots(job: Job, now: datetime) -> list[datetime]:
+def _start(job: Job, now: datetime, took: str) -> tuple[datetime, Start] | None:
+    """Return the start of a job in the list, and when that is; None where it has none in this hour."""
     try:
-        return slots_to_come(job, 1, now)
+        at, wait = next_slot(job, now), after_run(job)
     except (ConfigurationError, ValueError, OverflowError):
-        return []
+        return None
+    if at is None:
+        if wait is None or wait > HOUR:
+            return None
+        words = _("{time} after the run that goes on").format(time=length_words(wait))
+        return now + wait, Start(job, "", "", 0, took, words)
+    if at > now + HOUR:
+        return None
+    goes_on = job.active_runs and job.wake_at is None
+    words = "" if not goes_on else _("after this run") if at <= now else _("if the run that goes on has ended by then")
+    return at, Start(job, instant(at), relative(at, now), _further(job, at, now), took, words)
 
 
 def _further(job: Job, at: datetime, now: datetime) -> int:

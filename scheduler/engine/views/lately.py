@@ -20,6 +20,8 @@ STRETCH = 100_000
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 FAILED = Q(status__in=FAILURES) | Q(errors__gt=0)
 MISSED = Q(status=Status.MISSED)
+BUSY = Q(active_runs__gt=0, wake_at__isnull=True)
+"""Jobs whose run decides by its end on what follows."""
 TIMED = (Trigger.SCHEDULE, Trigger.ACTIVITY)
 
 
@@ -56,8 +58,10 @@ def late() -> Q:
 
 
 def due_soon(now: datetime) -> Q:
-    """Return the condition on jobs that start within an hour, as far as is known."""
-    return AT_REST & Q(stale=False, next_run_at__isnull=False, wake_at__lte=now + HOUR)
+    """Return the condition on jobs that start within an hour, as far as is known: by their plan, or by their next slot
+    where a run goes on that may have ended by then."""
+    planned = Q(next_run_at__isnull=False, wake_at__lte=now + HOUR)
+    return AT_REST & Q(stale=False) & (planned | BUSY & Q(next_run_at__lte=now + HOUR))
 
 
 def jobs_lately(last: int, now: datetime) -> dict[str, Q]:

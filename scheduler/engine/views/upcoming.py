@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import attrgetter
 
 from scheduler.engine.plan import Plan, beginning, first_slot
@@ -12,6 +12,7 @@ from scheduler.engine.views.datetimes import shifted
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import Job
 from scheduler.policy.misfire import RESOLUTION
+from scheduler.policy.overlap import queues
 from scheduler.registry import registry
 
 
@@ -57,6 +58,21 @@ def slots_to_come(job: Job, count: int, now: datetime, *, held_until: datetime |
     run_decides = schedule.from_completion or (job.broken_at and policy.breaker_probe_after)
     later = schedule.upcoming(0 if run_decides else count - 1, max(first, now))
     return bounds_of(job).within([first, *later])
+
+
+def next_slot(job: Job, now: datetime) -> datetime | None:
+    """Return the next slot of a job, however late it is; of one whose run keeps it from a slot that has passed and will
+    be skipped, the first that may follow. None where the end of a run decides. Raises InvalidSchedule."""
+    slot = next(iter(slots_to_come(job, 1, now)), None)
+    if slot is None or slot > now or not job.active_runs or job.wake_at is not None or queues(policy_of(job).overlap):
+        return slot
+    return next(iter(bounds_of(job).within(filter(None, [schedule_of(job).next_after(now)]))), None)
+
+
+def after_run(job: Job) -> timedelta | None:
+    """Return how long after the end of the run that goes on a job starts again; None where a plan decides."""
+    counts = job.active_runs and job.next_run_at is None and job.schedule.from_completion
+    return job.schedule.period if counts else None
 
 
 def slots_passed(job: Job, count: int, now: datetime) -> list[datetime]:

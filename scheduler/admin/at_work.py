@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest
@@ -14,7 +15,12 @@ from scheduler.admin.allowed import seen_of
 from scheduler.admin.page_context import now_of
 from scheduler.admin.runs.rows import percent_of
 from scheduler.admin.times import DASH, relative
-from scheduler.engine.views.at_work.instances import MOST_LISTED, has_begun, instances_of, living_runs
+from scheduler.engine.views.at_work.instances import (
+    MOST_LISTED,
+    InstanceAtWork,
+    instances_at_work,
+    living_runs,
+)
 from scheduler.models import RunLog
 
 
@@ -32,17 +38,24 @@ class AtWork:
 
 def at_work(site: AdminSite, request: HttpRequest) -> dict[str, Any]:
     """Return the living runs that the person may see, instance by instance, those that wait for a worker last."""
-    now = now_of(request)
+    now, instances = now_of(request), instances_of(request)
     runs = seen_of(site, request, living_runs())
-    instances = instances_of(runs)
     rows = []
     for run in runs[:MOST_LISTED]:
-        begun = has_begun(run, instances, now)
         one = instances.get(run.instance_id) if run.instance_id is not None else None
-        name = run.worker or str(one or run.instance_id or DASH)
+        begun = run.pk in one.begun if one else run.started_at is None or run.started_at <= now
+        name = run.worker or str(one.instance if one else run.instance_id or DASH)
         rows.append((name, not begun, _row(run, name, now, begun=begun)))
     rows.sort(key=lambda row: row[:2])
     return {"at_work": [row for *_, row in rows], "more_at_work": MOST_LISTED if len(runs) > MOST_LISTED else None}
+
+
+def instances_of(request: HttpRequest) -> dict[UUID, InstanceAtWork]:
+    """Return all instances with what they run, asked for once in a request: the list and the numbers agree."""
+    known: dict[UUID, InstanceAtWork] | None = getattr(request, "scheduler_at_work", None)
+    if known is None:
+        known = request.scheduler_at_work = instances_at_work(now_of(request))  # type: ignore[attr-defined]
+    return known
 
 
 def _row(run: RunLog, name: str, now: datetime, *, begun: bool) -> AtWork:

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin import badges
 from scheduler.admin.allowed import may_read_runs, may_see_list, narrowed_jobs
-from scheduler.admin.at_work import at_work
+from scheduler.admin.at_work import at_work, instances_of
 from scheduler.admin.banner import notices
 from scheduler.admin.names import address_of
 from scheduler.admin.page_context import now_of
@@ -20,6 +20,7 @@ from scheduler.admin.readonly import ReadOnlyListMixin
 from scheduler.admin.times import DASH, instant, relative
 from scheduler.engine.base import Engine
 from scheduler.engine.db.one_look import one_look
+from scheduler.engine.views.at_work.instances import InstanceAtWork
 from scheduler.models import Instance, RunLog
 from scheduler.schedules.duration import length_words
 
@@ -63,6 +64,7 @@ class InstanceAdminMixin(ReadOnlyListMixin, _ModelAdmin):
         changelist = super().get_changelist_instance(request)
         for one in changelist.result_list:
             one.seen_at = now_of(request)
+            one.at_work = instances_of(request).get(one.pk)
             one.reads_runs = may_see_list(self.admin_site, request, RunLog)
         return changelist
 
@@ -96,12 +98,12 @@ class InstanceAdminMixin(ReadOnlyListMixin, _ModelAdmin):
     @admin.display(description=_("workers"))
     def used(self, one: Instance) -> str:
         """How many of its workers are used, and what waits for one."""
-        pool = one.pool
-        if not pool.count:
+        at_work: InstanceAtWork | None = one.at_work  # type: ignore[attr-defined]
+        if at_work is None or not one.pool.count:
             return DASH  # it has not told yet
-        words = gettext("{used} used, {free} free").format(used=pool.used, free=pool.free)
-        if pool.waiting:
-            words += ", " + ngettext("%d run waits", "%d runs wait", pool.waiting) % pool.waiting
+        words = gettext("{used} used, {free} free").format(used=at_work.used, free=at_work.free)
+        if waiting := at_work.waiting:
+            words += ", " + ngettext("%d run waits", "%d runs wait", waiting) % waiting
         return words
 
     @admin.display(description=_("uptime"))

@@ -221,7 +221,10 @@ class Pool:
         """Return how many workers there are and hold a run, and what waits for one, for the row of the instance."""
         with self._changed:
             waiting = [one.claimed.run.pk for one in self._queue]
-            return Workers(self._workers, self._busy, len(waiting), tuple(waiting[:MOST_TOLD]))
+            apart = [run_id for run_id, one in self._living.items() if not one.holds_worker]
+            return Workers(
+                self._workers, self._busy, len(waiting), tuple(waiting[:MOST_TOLD]), tuple(apart[:MOST_TOLD])
+            )
 
     def thread_states(self) -> dict[str, bool]:
         """Return which workers live, by thread name."""

@@ -30,29 +30,34 @@ TICK_LIMIT = timedelta(seconds=60)
 @dataclass(frozen=True, slots=True)
 class Workers:
     """The workers of a process as its last heartbeat told: how many there are, how many are used, how many claimed runs
-    wait for one or for their start, and the first of these."""
+    wait for one or for their start, the first of these, and of those that go on without one (`apart`)."""
 
     count: int = 0
     used: int = 0
     waiting: int = 0
     runs: tuple[int, ...] = ()
+    apart: tuple[int, ...] = ()
 
     @classmethod
     def told_by(cls, told: object) -> "Workers":
         """Return what an instance has told of itself; what cannot be read counts as nothing told."""
         found = told if isinstance(told, Mapping) else {}
         count, used, waiting = (_whole(found.get(name)) for name in ("count", "used", "waiting"))
-        runs = told if isinstance(told := found.get("runs"), list) else []
-        return cls(count, used, waiting, tuple(filter(None, map(_whole, runs))))
+        return cls(count, used, waiting, _keys(found.get("runs")), _keys(found.get("apart")))
 
     def to_tell(self) -> dict[str, Any]:
         """Return it as JSON for the row of an instance."""
-        return {"count": self.count, "used": self.used, "waiting": self.waiting, "runs": list(self.runs)}
+        numbers = {"count": self.count, "used": self.used, "waiting": self.waiting}
+        return {**numbers, "runs": list(self.runs), "apart": list(self.apart)}
 
     @property
     def free(self) -> int:
         """How many could take a run."""
         return max(0, self.count - self.used)
+
+
+def _keys(told: object) -> tuple[int, ...]:
+    return tuple(filter(None, map(_whole, told))) if isinstance(told, list) else ()
 
 
 def _whole(told: object) -> int:

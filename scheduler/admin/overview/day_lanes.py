@@ -113,14 +113,18 @@ def _future(job: Job, now: datetime, begin: datetime | None, site: str) -> list[
     end, url = now + DAY, _url(job, site)
     if begin is None or begin >= end:
         return []
+    if (wait := after_run(job)) and not _is_frequent(job):
+        return _after_run(now + wait, wait, url)
     slots = [at for at in slots_to_come(job, DENSE + 2, now, held_until=begin) if begin <= at <= end]
-    wait = after_run(job)
-    if len(slots) <= DENSE and not ((slots or wait) and _is_frequent(job)):
-        bands = [Band(at, at + INSTANT, "sched-calm", f"{at.astimezone(UTC):%H:%M} UTC", at, url) for at in slots]
-        return bands if wait is None else _after_run(now + wait, wait, url)
+    if len(slots) > DENSE or ((slots or wait) and _is_frequent(job)):
+        return [_dense(job, begin, end, url)]
+    return [Band(at, at + INSTANT, "sched-calm", f"{at.astimezone(UTC):%H:%M} UTC", at, url) for at in slots]
+
+
+def _dense(job: Job, begin: datetime, end: datetime, url: str) -> Band:
     bounds = bounds_of(job)
     title = _("More than {count} starts: {words}").format(count=DENSE, words=job.schedule.describe(_))
-    return [Band(max(begin, bounds.first or begin), min(end, bounds.last or end), "sched-dense", title, url=url)]
+    return Band(max(begin, bounds.first or begin), min(end, bounds.last or end), "sched-dense", title, url=url)
 
 
 def _after_run(at: datetime, wait: timedelta, url: str) -> list[Band]:

@@ -17,7 +17,7 @@ from scheduler.admin.page_context import now_of
 from scheduler.admin.times import instant, relative
 from scheduler.engine.views.conditions import AT_REST
 from scheduler.engine.views.lately import BUSY, HOUR, due_soon
-from scheduler.engine.views.upcoming import after_run, next_slot
+from scheduler.engine.views.upcoming import after_run, next_slot, waits_for_run
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import RAN, Job, RunLog
 from scheduler.schedules.duration import length_words
@@ -75,8 +75,9 @@ def _start(job: Job, now: datetime, took: str) -> tuple[datetime, Start] | None:
         return now + wait, Start(job, "", "", 0, took, words)
     if at > now + HOUR:
         return None
-    goes_on = job.active_runs and job.wake_at is None
-    words = "" if not goes_on else _("after this run") if at <= now else _("if the run that goes on has ended by then")
+    words = ""
+    if waits_for_run(job):
+        words = _("after this run") if at <= now else _("if the run that goes on has ended by then")
     return at, Start(job, instant(at), relative(at, now), _further(job, at, now), took, words)
 
 

@@ -64,9 +64,14 @@ def next_slot(job: Job, now: datetime) -> datetime | None:
     """Return the next slot of a job, however late it is; of one whose run keeps it from a slot that has passed and will
     be skipped, the first that may follow. None where the end of a run decides. Raises InvalidSchedule."""
     slot = next(iter(slots_to_come(job, 1, now)), None)
-    if slot is None or slot > now or not job.active_runs or job.wake_at is not None or queues(policy_of(job).overlap):
+    if slot is None or slot > now or not waits_for_run(job) or queues(policy_of(job).overlap):
         return slot
     return next(iter(bounds_of(job).within(filter(None, [schedule_of(job).next_after(now)]))), None)
+
+
+def waits_for_run(job: Job) -> bool:
+    """Return whether a run goes on which has to end before the job starts again."""
+    return job.active_runs > 0 and job.wake_at is None
 
 
 def after_run(job: Job) -> timedelta | None:

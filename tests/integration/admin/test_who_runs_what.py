@@ -60,9 +60,37 @@ def test_each_living_run_stands_with_its_instance_job_time_and_progress(boss):
     assert page("job_page", first.job_id) in response.text
 
 
-def test_workers_used_and_free_are_those_of_the_last_heartbeat(boss):
-    instance("web", Workers(count=4, used=3))
-    assert cell_of(boss.get(page(LIST)), "used") == "3 used, 1 free"
+def test_workers_used_and_free_are_told_by_the_runs_of_the_list(boss):
+    one = instance("web", Workers(count=4, used=3))
+    for number in range(2):
+        living(f"job{number}", one)
+    assert cell_of(boss.get(page(LIST)), "used") == "2 used, 2 free"
+
+
+def test_a_run_that_waited_has_the_worker_of_one_that_has_ended_since_the_heartbeat(boss):
+    """The heartbeat told of two runs at work and two that wait; one of the former has ended."""
+    one = instance("web")
+    going, first, second = (living(name, one, T0 - MINUTE) for name in ("going", "first", "second"))
+    since = living("since", one, T0 - MINUTE, started_at=T0)
+    told = Workers(2, 2, 2, (first.pk, second.pk))
+    Instance.objects.update(workers=told.to_tell(), heartbeat_at=T0 - MINUTE / 6)
+    response = boss.get(page(LIST))
+    assert cell_of(response, "used") == "2 used, 0 free, 2 runs wait"
+    waits = {int(row.split("waiting for a worker ")[1].split()[0]) for row in rows_of(response) if "waiting" in row}
+    assert waits == {second.pk, since.pk}
+    RunLog.objects.filter(pk__in=[going.pk, since.pk]).update(status=Status.SUCCEEDED, due_at=None)
+    response = boss.get(page(LIST))
+    assert cell_of(response, "used") == "2 used, 0 free"
+    assert not [row for row in rows_of(response) if "waiting" in row]
+
+
+def test_a_run_that_goes_on_without_a_worker_uses_none(boss):
+    one = instance("web")
+    apart = living("apart", one)
+    Instance.objects.update(workers=Workers(1, 0, 0, (), (apart.pk,)).to_tell())
+    response = boss.get(page(LIST))
+    assert cell_of(response, "used") == "0 used, 1 free"
+    assert "▶ running" in rows_of(response)[0]
 
 
 def test_before_its_first_heartbeat_nothing_is_told_of_workers(boss):
@@ -76,7 +104,7 @@ def test_claimed_runs_that_have_not_started_come_last(boss):
     queued, going = living("queued", one, T0 - 2 * MINUTE), living("going", one, T0 - MINUTE)
     Instance.objects.update(workers=Workers(1, 1, 1, (queued.pk,)).to_tell())
     response = boss.get(page(LIST))
-    assert cell_of(response, "used") == "1 used, 0 free, 1 run waits"
+    assert cell_of(response, "used") == "1 used, 0 free, 2 runs wait"
     assert rows_of(response) == [
         f"web:7 ▶ running {going.pk} 1 min ago going {DASH}",
         f"web:7 … waiting for a worker {queued.pk} 2 min ago queued {DASH}",

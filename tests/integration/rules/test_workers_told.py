@@ -24,7 +24,7 @@ def test_a_process_tells_of_its_workers_and_of_the_runs_that_wait_for_one(start)
     process.runner.beating._step()
     assert Instance.objects.get().pool == Workers(count=1, used=1, waiting=1, runs=(waiting.pk,))
     (told,) = get_scheduler_status().instances
-    assert told["workers"] == {"count": 1, "used": 1, "waiting": 1, "runs": [waiting.pk]}
+    assert told["workers"] == {"count": 1, "used": 1, "waiting": 1, "runs": [waiting.pk], "apart": []}
     task.let_go.set()
     process.until_idle()
     process.runner.beating._step()

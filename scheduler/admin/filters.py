@@ -136,7 +136,7 @@ class ErrorsFilter(admin.SimpleListFilter):
 class OutcomeFilter(admin.SimpleListFilter):
     """Runs that live, and those with which something went wrong: what the numbers on other pages count."""
 
-    title = _("outcome")
+    title = _("at a glance")
     parameter_name = "outcome"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:

@@ -67,6 +67,10 @@ def is_findable(search_term: str) -> bool:
     return len(search_term) <= LONGEST_SEARCH and is_storable(search_term)
 
 
+BY, NAMED = "admin/filter.html", "admin/scheduler/includes/filter.html"
+"""The template of a filter in Django, whose heading is “By …”, and ours, with what is filtered as heading."""
+
+
 class OfferedFiltersMixin(_ChangeList):
     """A list that is filtered by what its filters offer, and by nothing else.
 
@@ -90,6 +94,9 @@ class OfferedFiltersMixin(_ChangeList):
         refused = [name for name in found[2] if not (self.date_hierarchy and name.startswith(drill_down))]
         if refused:
             raise DisallowedModelAdminLookup(f"No filter of this list offers {refused[0][:100]!r}.")
+        for one in found[0]:
+            if one.template == BY:
+                one.template = NAMED
         return found
 
 

@@ -120,7 +120,7 @@ def _field_of(parameter: Parameter, kwargs: Mapping[str, Any]) -> forms.Field:
     has_default = parameter.default is not Parameter.empty
     texts: dict[str, Any] = {"label": parameter.name, "required": not (has_default or may_be_none)}
     if has_default:
-        texts["help_text"] = _("Empty: {default}.").format(default=_short(parameter.default))
+        texts["help_text"] = _("Left empty: {default}.").format(default=_short(parameter.default))
     given = kwargs.get(parameter.name)
     typed = _typed(kind, texts, given)
     if typed is not None:

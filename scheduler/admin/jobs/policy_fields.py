@@ -29,7 +29,7 @@ def _field(option: Option) -> forms.Field:
     if option.name == "executor" or choices_of(kind):
         choices = partial(_choices, option, kind, str(default))  # asked for each form: executors may be added
         return forms.ChoiceField(label=option.label, help_text=option.help, required=False, choices=choices)
-    empty = format_lazy(_("Empty: {default}."), default=option.empty if default is None else text_of(default))
+    empty = format_lazy(_("Left empty: {default}."), default=option.empty if default is None else text_of(default))
     return forms.CharField(
         label=option.label,
         help_text=format_lazy("{} {}", option.help, empty) if option.help else empty,

@@ -25,6 +25,7 @@ from scheduler.admin.refresh import not_modified, stamp_of_jobs, with_stamp
 from scheduler.admin.request_values import instant_of_query, whole_number, zone_asked
 from scheduler.admin.runs.recent import COLUMNS
 from scheduler.admin.svg import lanes, load_map
+from scheduler.admin.svg.load import FEWEST
 from scheduler.admin.times import instant
 from scheduler.engine.db.fast_read import read_parts
 from scheduler.engine.db.one_look import one_look
@@ -91,12 +92,13 @@ class OverviewMixin(_ModelAdmin):
         jobs = jobs_for(self.admin_site, request).filter(enabled=True).order_by("name")
         going = read_parts(jobs[: MOST_JOBS + 1], OF_LOAD)
         load = load_of(going[:MOST_JOBS], midnight, now, paused_of(request), hour)
-        site = self.admin_site.name
+        site, counts = self.admin_site.name, [round(count) for count in load.starts.values() if count >= FEWEST]
         return {
             "load": load_map(load.starts, midnight, now, _address_of_hour),
             "load_zone": zone.key,
             "load_of_first": MOST_JOBS if len(going) > MOST_JOBS else None,
-            "most_starts": round(max(load.starts.values(), default=0)),
+            "fewest_starts": min(counts, default=0),
+            "most_starts": max(counts, default=0),
             "crowds": [(instant(crowd.at), crowd) for crowd in load.crowds],
             "hour": hour and (instant(hour), instant(hour + timedelta(hours=1))),
             "listed": [

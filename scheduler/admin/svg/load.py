@@ -11,6 +11,8 @@ from scheduler.admin.svg.canvas import line, link, picture, rect, text
 
 CELL, ROW, LEFT, TOP, DAYS = 30, 22, 64, 18, 7
 HOUR = timedelta(hours=1)
+FEWEST = 0.5
+"""Fewer starts than that are none."""
 
 
 def load_map(
@@ -24,7 +26,7 @@ def load_map(
     days = [midnight + timedelta(days=number) for number in range(DAYS)]
     hours = [at for day in days for hour in range(24) if _exists(at := day.replace(hour=hour))]
     counts = [starts.get(at, 0.0) for at in hours]
-    quietest, busiest = min(counts), max(counts)
+    quietest, busiest = min((count for count in counts if count >= FEWEST), default=0.0), max(counts)
     shapes = [text(LEFT + hour * CELL + CELL / 2, 12, f"{hour:02}", anchor="middle") for hour in range(24)]
     shapes += [text(0, TOP + row * ROW + 15, date_format(day, "D j")) for row, day in enumerate(days)]
     for at, count in zip(hours, counts, strict=True):
@@ -47,9 +49,10 @@ def _exists(wall: datetime) -> bool:
 
 
 def heat(count: float, quietest: float, busiest: float) -> str:
-    """Return the tone of an hour, from the quietest to the busiest; a load that hardly varies is one of middle tone."""
-    if count < 0.5:
+    """Return the tone of an hour between the quietest and the busiest of the week, so that each difference is seen; a
+    load that does not vary by one start is one of middle tone."""
+    if count < FEWEST:
         return "sched-heat-0"
-    if busiest - quietest < busiest / 10:
+    if round(quietest) == round(busiest):
         return "sched-heat-2"
     return f"sched-heat-{1 + round(3 * (count - quietest) / (busiest - quietest))}"

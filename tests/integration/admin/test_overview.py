@@ -43,7 +43,7 @@ def test_runs_that_cannot_be_told_apart_are_drawn_as_one_and_counted(boss):
         at = T0 - timedelta(minutes=5 * minutes)
         status = Status.FAILED if minutes == 20 else Status.SUCCEEDED
         RunLog.objects.create(job=job, scheduled_for=at, status=status, started_at=at, finished_at=at)
-    past = boss.get(page("job_overview")).text.partition("sched-lanes")[2].partition("</svg>")[0]
+    past = boss.get(page("job_overview")).text.partition("sched-lane-bands")[2].partition("</svg>")[0]
     assert past.count('class="sched-good"') == 2
     assert past.count('class="sched-bad"') == 1
     assert "<title>20 succeeded</title>" in past

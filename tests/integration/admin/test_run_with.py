@@ -45,7 +45,7 @@ def test_each_annotation_has_the_input_that_fits_filled_with_what_the_job_gives(
         'type="text" name="argument-name" value="daily"', 'type="number" name="argument-count"',
         'name="argument-share" step="any"', 'type="date" name="argument-day"', '<option value="1" selected>HIGH',
         '<select name="argument-dry"', '<select name="argument-way"', '<textarea name="argument-rows"',
-        '<textarea name="further"', "Empty: 3.",
+        '<textarea name="further"', "Left empty: 3.",
     ):  # fmt: skip
         assert part in body, part
     assert '"zone": "UTC"' in body.replace("&quot;", '"')

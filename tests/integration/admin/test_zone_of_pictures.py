@@ -158,6 +158,18 @@ def test_the_page_of_a_paused_job_lists_no_slot_before_the_end_of_its_pause(boss
 @pytest.mark.usefixtures("still_clock")
 def test_both_timelines_have_a_line_at_now(boss):
     make_job("job")
-    lanes = re.findall(r'class="sched-svg sched-lanes.*?</svg>', boss.get(page("job_overview")).text)
+    lanes = re.findall(r'class="sched-svg sched-lane-bands.*?</svg>', boss.get(page("job_overview")).text)
     found = [re.search(r'x1="([\d.]+)"[^>]*class="sched-now"', one)[1] for one in lanes]
-    assert found == ["959", "191"]
+    assert found == ["769", "1"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "tones"),
+    [((1777, 1778, 1779), "134"), ((5, 5, 5), "222"), ((0, 1, 9), "014"), ((0, 3, 3), "022"), ((2, 4, 8), "124")],
+)
+def test_the_tones_of_the_load_are_those_between_its_quietest_and_its_busiest_hour(counts, tones):
+    midnight = local_midnight(T0, "UTC")
+    starts = {midnight + number * HOUR: count for number, count in enumerate(counts) if count}
+    starts |= dict.fromkeys((midnight + number * HOUR for number in range(len(counts), 168)), counts[1])
+    drawn = re.findall(r'class="sched-heat-(\d)', load_map(starts, midnight, midnight, lambda at: ""))
+    assert "".join(drawn[: len(counts)]) == tones

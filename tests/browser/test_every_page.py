@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
+from selenium.webdriver.support.ui import Select
 
 from tests.browser.person import Person
 
@@ -13,7 +15,9 @@ pytestmark = pytest.mark.timeout(400)
 NARROW = {"width": 320, "height": 900, "deviceScaleFactor": 1, "mobile": False}
 LISTS = ["", "scheduler/", "scheduler/job/", "scheduler/job/overview/", "scheduler/job/failures/",
          "scheduler/job/enqueued/", "scheduler/job/groups/", "scheduler/job/add/", "scheduler/runlog/",
-         "scheduler/instance/", "scheduler/notice/", "scheduler/job/?q=nothing-like-it"]  # fmt: skip
+         "scheduler/instance/", "scheduler/notice/", "scheduler/job/?q=nothing-like-it",
+         "scheduler/job/?state=attention", "scheduler/job/pause-all/", "scheduler/job/pause-all/?group=night",
+         "scheduler/job/failures/?period=month", "scheduler/runlog/?outcome=failed"]  # fmt: skip
 if find_spec("ninja"):
     LISTS += ["scheduler/apitoken/", "scheduler/apitoken/add/"]
 
@@ -37,8 +41,11 @@ def pages_of(person: Person) -> Iterator[str]:
             path + "change/",
             path + "pause/",
             path + "run-with/",
+            path + "backfill/",
             path + "clear/",
             path + "?why=02:00",
+            path + "?days=180",
+            path + "delete/",
         )
         person.wait(lambda path=path: (person.go(path + "runs/"), person.all(".sched-table tbody a"))[1])
         yield person.all(".sched-table tbody a")[0].get_attribute("href")
@@ -73,18 +80,104 @@ def test_no_page_is_wider_than_a_phone(boss, narrow):
         assert wide <= 0, page
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_no_serious_fault_of_ours(boss, axe, theme):
-    media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-    boss.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+def backfill_listed(person: Person) -> None:
+    """What would run, and what is decided."""
+    person.go(person.open_job("often") + "backfill/")
+    person.click("form.sched-form [type=submit]")
+    person.wait(lambda: person.all(".sched-card h2"))
+
+
+def backfill_refused(person: Person) -> None:
+    """A form with what is wrong at its fields."""
+    person.go(person.open_job("often") + "backfill/")
+    person.run("document.querySelector('[name=start]').type = 'text'")
+    person.write("[name=start]", "some day")
+    person.click("form.sched-form [type=submit]")
+    person.wait(lambda: person.all(".errorlist"))
+
+
+def run_with_refused(person: Person) -> None:
+    """A form with what is wrong at its fields."""
+    person.go(person.open_job("to_run_with") + "run-with/")
+    person.run("document.querySelector('[name$=days]').type = 'text'")
+    person.write("[name$=days]", "many")
+    person.click("form.sched-form [type=submit]")
+    person.wait(lambda: person.all(".errorlist"))
+
+
+def all_of_a_filter_again(person: Person) -> None:
+    """The question before the failed runs of a filter run again."""
+    address = "scheduler/runlog/?outcome=failed"
+    person.wait(lambda: (person.go(address), person.all("#result_list .action-select"))[1])
+    Select(person.find("[name=action]")).select_by_value("run_failed_again")
+    person.click("#action-toggle")
+    person.click("#changelist .actions [type=submit], #changelist .actions button")
+    person.wait(lambda: "Run again?" in person.text("#content"))
+
+
+def confirmed_run(person: Person) -> None:
+    """The question before a job runs that its code asks to confirm."""
+    person.open_job("careful")
+    person.click("[formaction$='/run/'], a[href$='/run/']")
+    person.wait(lambda: "Sends a mail" in person.text("#content"))
+
+
+def groups_at_work(person: Person) -> None:
+    """A group that is full, with a run that waits, and one that is paused."""
+    for name in ("hold_place", "wait_place"):
+        person.open_job(name)
+        person.click("button[formaction$='/run/']")  # where it runs already that is refused
+    person.go("scheduler/job/pause-all/?group=night")
+    person.click("form.sched-form [type=submit]")
+    person.wait(
+        lambda: (
+            person.go("scheduler/job/groups/"),
+            all(word in person.text("#content") for word in ("full", "paused", "hold_place", "wait_place")),
+        )[1]
+    )
+
+
+STATES = [backfill_listed, backfill_refused, run_with_refused, all_of_a_filter_again, confirmed_run, groups_at_work]
+"""Pages that a click or two lead to, and states of pages."""
+
+
+def faults_of(person: Person, axe: str) -> list[Any]:
+    person.browser.set_script_timeout(120)
+    person.run(axe)
+    faults: list[Any] = person.browser.execute_async_script(SERIOUS)
+    return faults
+
+
+@pytest.fixture(params=["light", "dark"])
+def theme(request, browser):
+    features = [{"name": "prefers-color-scheme", "value": request.param}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    yield request.param
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+@pytest.mark.usefixtures("theme")
+def test_axe_finds_no_serious_fault_of_ours(boss, axe):
     found = {}
     for page in list(pages_of(boss)):
         boss.go(page)
-        boss.run(axe)
-        faults = boss.browser.execute_async_script(SERIOUS)
-        if faults:
+        if faults := faults_of(boss, axe):
             found[page] = faults
     assert found == {}
+
+
+@pytest.mark.usefixtures("theme")
+@pytest.mark.parametrize("state", STATES)
+def test_axe_finds_no_serious_fault_in_what_a_click_leads_to(boss, axe, state):
+    state(boss)
+    assert faults_of(boss, axe) == []
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_what_a_click_leads_to_is_no_wider_than_a_phone_and_keeps_the_policy(boss, narrow, state):
+    state(boss)
+    assert boss.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert not [line for line in boss.console() if "Content Security Policy" in line]
 
 
 def test_in_a_right_to_left_language_the_pages_read_from_the_right(boss, narrow):

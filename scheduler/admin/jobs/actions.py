@@ -24,6 +24,7 @@ from scheduler.admin.page_context import READS, actor_of, led_back, now_of
 from scheduler.admin.request_values import keep_numbers_ticked
 from scheduler.admin.times import in_zone
 from scheduler.engine import control
+from scheduler.engine.db.fast_read import is_of_whole_rows, read_rows
 from scheduler.exceptions import Refused, SchedulerError
 from scheduler.models import Job, Trigger
 
@@ -168,7 +169,7 @@ class JobActionsMixin(_ModelAdmin):
         changed: list[Job] = []
         refusals: list[str] = []
         unchanged: list[str] = []
-        for job in jobs:
+        for job in read_rows(jobs) if isinstance(jobs, QuerySet) and is_of_whole_rows(jobs) else jobs:
             try:
                 self._ask(request, job, right)
                 answer = act(job)

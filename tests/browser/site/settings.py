@@ -25,6 +25,7 @@ LANGUAGES = [("en", "English"), ("de", "Deutsch"), ("ar", "Arabic")]
 ROOT_URLCONF = "tests.browser.site.urls"
 TEMPLATES = TEMPLATES
 SCHEDULER_POLL_SECONDS = 1.0
+SCHEDULER_GROUPS = {"narrow": 1, "night": 2}
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 SCHEDULER_NOTIFY = [
     {"channel": "email", "to": ["ops@example.com"]},

@@ -37,6 +37,24 @@ def endless(context: RunContext) -> None:
         threading.Event().wait(0.2)
 
 
+@register("hold_place", group="narrow", takes_context=True)
+def hold_place(context: RunContext) -> None:
+    """Have the only place of a group until it is cancelled."""
+    while True:
+        context.check_stop()
+        threading.Event().wait(0.2)
+
+
+@register("wait_place", group="narrow")
+def wait_place() -> None:
+    """Wait for a place in the group."""
+
+
+@register("at_night", schedule=DailyAt(hour=2), group="night")
+def at_night() -> None:
+    """Be of a group that is paused."""
+
+
 @register("to_pause", schedule=DailyAt(hour=3))
 def to_pause() -> None:
     """Be paused."""

@@ -80,8 +80,8 @@ def test_only_what_differs_from_the_defaults_is_stored(boss):
 
 def test_the_default_stands_at_every_field(boss):
     words = words_of(boss.get(page("job_add")))
-    for shown in ("skip it (default)", "Left empty: 2h.", "Left empty: 30s, 1m, 5m, 15m, 1h.", "Left empty: 5.", "Left empty: no limit.",
-                  "a thread (default)", "no (default)"):  # fmt: skip
+    for shown in ("skip it (default)", "Left empty: 2h.", "Left empty: 30s, 1m, 5m, 15m, 1h.", "Left empty: 5.",
+                  "Left empty: no limit.", "a thread (default)", "no (default)"):  # fmt: skip
         assert shown in words
 
 

@@ -11,11 +11,11 @@ from django.utils.translation import ngettext
 
 from scheduler.admin.page_context import now_of, paused_of
 from scheduler.admin.times import with_times
+from scheduler.engine.views.datetimes import lasted
 from scheduler.engine.views.pauses import Hold
 from scheduler.models import EVERYTHING, Group, Job, in_groups
 from scheduler.problems import Problem, Severity, Survey, survey
 from scheduler.runtime.startup import arm
-from scheduler.schedules.duration import length_words
 
 NAMED = 3
 """So many jobs of a kind are named; the link shows all."""
@@ -83,7 +83,7 @@ def _instances(found: Survey, now: datetime) -> Iterator[Notice]:
     hanging = [one for one in alive if one.hangs(now)]
     for one in hanging:
         text = _("The dispatcher of {instance} has looked for no due jobs for {time}.")
-        yield Notice("bad", "✖", text.format(instance=one, time=length_words(one.silence(now), parts=1)))
+        yield Notice("bad", "✖", text.format(instance=one, time=lasted(one.silence(now), parts=1)))
     if running := len(alive) - len(hanging):
         text = ngettext("%d live instance runs the scheduler.", "%d live instances run the scheduler.", running)
         yield Notice("good", "✔", text % running)
@@ -113,7 +113,7 @@ def _jobs(problems: Sequence[Problem]) -> Iterator[Notice]:
         count = sum(one.count for one in alike)
         text = _counted(code, count)
         if code == "overdue":
-            text += " " + _("(the oldest by {time})").format(time=length_words(alike[0].values["time"], parts=1))
+            text += " " + _("(the oldest by {time})").format(time=lasted(alike[0].values["time"], parts=1))
         names = [one.subject for one in alike if one.subject][:NAMED]
         text += ": " + ", ".join(names) + ("…" if count > len(names) else "")
         yield _noticed(alike[0].severity, text, f"state={state}" if state else "")

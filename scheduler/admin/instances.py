@@ -21,8 +21,8 @@ from scheduler.admin.times import DASH, instant, relative
 from scheduler.engine.base import Engine
 from scheduler.engine.db.one_look import one_look
 from scheduler.engine.views.at_work.instances import InstanceAtWork
+from scheduler.engine.views.datetimes import lasted
 from scheduler.models import Instance, RunLog
-from scheduler.schedules.duration import length_words
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Instance]
@@ -109,7 +109,7 @@ class InstanceAdminMixin(ReadOnlyListMixin, _ModelAdmin):
     @admin.display(description=_("uptime"))
     def uptime(self, one: Instance) -> str:
         """How long it has been there."""
-        return length_words(_seen_at(one) - one.started_at, parts=1)
+        return lasted(_seen_at(one) - one.started_at, parts=1)
 
     @admin.display(description=_("started"))
     def started(self, one: Instance) -> SafeString:

@@ -6,16 +6,14 @@ from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from django.utils.formats import get_format
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from scheduler.engine.views.datetimes import SAID, heard
+from scheduler.engine.views.datetimes import SAID, heard, lasted
 from scheduler.models import Job
 from scheduler.schedules import Schedule
-from scheduler.schedules.duration import length_words
 
 DASH = "\N{EN DASH}"
 NOTHING = format_html('<span class="sched-quiet">{}</span>', DASH)
@@ -90,7 +88,7 @@ def relative(at: datetime | None, now: datetime) -> SafeString:
 def distance(away: timedelta) -> str:
     """Return “in 5 min” or “5 min ago”."""
     seconds = round(away.total_seconds())
-    size = length_words(timedelta(seconds=seconds), parts=1)
+    size = lasted(timedelta(seconds=seconds), parts=1)
     if seconds == 0:
         return _("now")
     return _("in {time}").format(time=size) if seconds > 0 else _("{time} ago").format(time=size)

@@ -294,12 +294,7 @@ class ShapedField(_JSONField):
         return type(self)(**super().deconstruct()[3], shape=self.shape)
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
-        if value == "{}" and self.shape in (None, dict):
-            return {}  # as most rows have it: nothing to parse
-        try:
-            read: Any = super().from_db_value(value, expression, connection)
-        except (ValueError, TypeError, RecursionError):
-            read = value
+        read: Any = {} if value == "{}" else self._read(value, expression, connection)  # most are empty
         if self.shape is None or isinstance(expression, KeyTransform) or (read is None and self.null):
             return read
         if self.shape is list and isinstance(read, list):
@@ -307,6 +302,12 @@ class ShapedField(_JSONField):
         if isinstance(read, self.shape):
             return read
         return None if self.null else self.shape()
+
+    def _read(self, value: Any, expression: Any, connection: Any) -> Any:
+        try:
+            return super().from_db_value(value, expression, connection)
+        except (ValueError, TypeError, RecursionError):
+            return value
 
 
 class ScheduleField(_TextField):

@@ -169,7 +169,7 @@ class JobActionsMixin(_ModelAdmin):
         changed: list[Job] = []
         refusals: list[str] = []
         unchanged: list[str] = []
-        for job in read_rows(jobs) if isinstance(jobs, QuerySet) and is_of_whole_rows(jobs) else jobs:
+        for job in _read(jobs):
             try:
                 self._ask(request, job, right)
                 answer = act(job)
@@ -292,6 +292,11 @@ def _resume_all(request: HttpRequest) -> ActOnAll:
 
 def _reset_all(request: HttpRequest) -> ActOnAll:
     return lambda jobs: control.reset_jobs(jobs, actor=actor_of(request))
+
+
+def _read(jobs: Iterable[Job]) -> Iterable[Job]:
+    """Return the jobs, read at once where that is possible: an action may be about thousands."""
+    return read_rows(jobs) if isinstance(jobs, QuerySet) and is_of_whole_rows(jobs) else jobs
 
 
 def _nothing(job: Job) -> None:

@@ -8,7 +8,8 @@ from django.utils.translation import gettext, ngettext
 
 from scheduler.admin.badges import labelled
 from scheduler.admin.names import address_of
-from scheduler.admin.times import decimal, instant, relative
+from scheduler.admin.times import instant, relative
+from scheduler.engine.views.datetimes import decimal
 from scheduler.engine.views.job_view import JobView
 from scheduler.models import Job
 

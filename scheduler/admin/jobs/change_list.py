@@ -33,11 +33,11 @@ from scheduler.engine.base import Engine
 from scheduler.engine.db.migrated import awaits_migration
 from scheduler.engine.db.one_look import one_look
 from scheduler.engine.db.transactions import outside_transactions
+from scheduler.engine.views.datetimes import lasted
 from scheduler.engine.views.job_view import JobView, views_of
 from scheduler.models import Job, RunLog
 from scheduler.models.fields import Unreadable
 from scheduler.schedules import Schedule
-from scheduler.schedules.duration import length_words
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Job]
@@ -161,7 +161,7 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
         if last is None:
             found = line(gettext("never ran"), css="sched-quiet")
         else:
-            took = "" if last.took is None else f"{length_words(last.took)} · "
+            took = "" if last.took is None else f"{lasted(last.took)} · "
             found = line(badges.run_badge(last.status, last.errors), badges.run_word(last.status, last.errors))
             found += line(format_html("{}{}", took, page.when(job, last.finished_at, "runs")), css="sched-quiet")
         return region(job, "last", found, label=_("last result"))

@@ -11,10 +11,10 @@ from scheduler.admin.jobs.pictures import address_of_runs
 from scheduler.admin.names import address_of
 from scheduler.admin.svg import Band, Lane
 from scheduler.admin.times import counted_words
+from scheduler.engine.views.datetimes import lasted
 from scheduler.engine.views.pauses import Paused, begins
 from scheduler.engine.views.upcoming import after_run, bounds_of, slots_to_come
 from scheduler.models import Job, RunLog, Status
-from scheduler.schedules.duration import length_words
 
 DAY = timedelta(days=1)
 MOST_RUNS = 200
@@ -105,7 +105,7 @@ def _band(stretch: _Stretch, site: str) -> Band:
         url = address_of_runs(site, run.job_id, run.scheduled_for, stretch.last_slot + INSTANT)
         return Band(stretch.start, stretch.end, css, words, url=url)
     title = f"{run.scheduled_for.astimezone(UTC):%H:%M:%S} UTC · {run_word(run.status, run.errors)}"
-    took, url = length_words(run.duration), address_of(site, "runlog_change", run.pk)
+    took, url = lasted(run.duration), address_of(site, "runlog_change", run.pk)
     return Band(stretch.start, stretch.end, css, f"{title} · {took}" if took else title, run.scheduled_for, url)
 
 
@@ -129,7 +129,7 @@ def _dense(job: Job, begin: datetime, end: datetime, url: str) -> Band:
 
 def _after_run(at: datetime, wait: timedelta, url: str) -> list[Band]:
     """Return the first slot that a run leads to, were it to end now; none beyond the day."""
-    words = _("{time} after the run that goes on").format(time=length_words(wait))
+    words = _("{time} after the run that goes on").format(time=lasted(wait))
     return [Band(at, at + INSTANT, "sched-calm", words, url=url)] if wait <= DAY else []
 
 

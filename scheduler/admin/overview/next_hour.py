@@ -16,11 +16,11 @@ from scheduler.admin.allowed import jobs_for, may_read_runs, recent_runs_for
 from scheduler.admin.page_context import now_of
 from scheduler.admin.times import instant, relative
 from scheduler.engine.views.conditions import AT_REST
+from scheduler.engine.views.datetimes import lasted
 from scheduler.engine.views.lately import BUSY, HOUR, due_soon
 from scheduler.engine.views.upcoming import after_run, next_slot, waits_for_run
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import RAN, Job, RunLog
-from scheduler.schedules.duration import length_words
 
 MOST = 50
 SAMPLE = 20
@@ -51,7 +51,7 @@ def next_hour(site: AdminSite, request: HttpRequest) -> tuple[list[Start], bool]
     jobs = list(due.order_by(F("wake_at").asc(nulls_first=True), "name")[: MOST + 1])
     reads = may_read_runs(site, request)
     runs = recent_runs_for(site, request, jobs[:MOST], SAMPLE) if reads and jobs else {}
-    told = (_start(job, now, length_words(usual(runs.get(job.pk, ())))) for job in jobs[:MOST])
+    told = (_start(job, now, lasted(usual(runs.get(job.pk, ())))) for job in jobs[:MOST])
     found = sorted(filter(None, told), key=itemgetter(0))
     return [start for _at, start in found], len(jobs) > MOST
 
@@ -71,7 +71,7 @@ def _start(job: Job, now: datetime, took: str) -> tuple[datetime, Start] | None:
     if at is None:
         if wait is None or wait > HOUR:
             return None
-        words = _("{time} after the run that goes on").format(time=length_words(wait))
+        words = _("{time} after the run that goes on").format(time=lasted(wait))
         return now + wait, Start(job, "", "", 0, took, words)
     if at > now + HOUR:
         return None

@@ -10,12 +10,12 @@ from scheduler.admin import badges
 from scheduler.admin.jobs.json_text import json_text
 from scheduler.admin.runs.rows import percent_of, totals_words
 from scheduler.admin.times import DASH, instant, log_lines, relative, with_times, zone_of
+from scheduler.engine.views.datetimes import lasted
 from scheduler.engine.views.history import told_kwargs
 from scheduler.models import Instance, RunLog, Status, Trigger
 from scheduler.models.fields import Unreadable
 from scheduler.models.result_ids import id_of
 from scheduler.policy.executor import handovers
-from scheduler.schedules.duration import length_words
 
 TAIL = 500
 
@@ -95,12 +95,12 @@ def _facts(run: RunLog, now: datetime) -> list[tuple[str, Any, Any]]:
 
 def _took(run: RunLog, now: datetime) -> str:
     if run.is_living and run.started_at:
-        return _("{time} so far").format(time=length_words(now - run.started_at, parts=1))
-    return length_words(run.duration) or DASH
+        return _("{time} so far").format(time=lasted(now - run.started_at, parts=1))
+    return lasted(run.duration) or DASH
 
 
 def _late(run: RunLog) -> str:
-    return _("{time} after its slot").format(time=length_words(run.lateness)) if run.lateness is not None else ""
+    return _("{time} after its slot").format(time=lasted(run.lateness)) if run.lateness is not None else ""
 
 
 def _instance(run: RunLog) -> str:

@@ -13,8 +13,8 @@ from django.utils.translation import ngettext
 from scheduler.admin import badges
 from scheduler.admin.request_values import instant_of_query, whole_number
 from scheduler.admin.times import instant, zone_of
+from scheduler.engine.views.datetimes import lasted
 from scheduler.models import Job, RunLog, Status, Trigger
-from scheduler.schedules.duration import length_words
 
 PAGE = 50
 
@@ -43,8 +43,8 @@ def row_of(run: RunLog, zone: str) -> Row:
         run=run,
         badge=badges.badge_of(run),
         slot=instant(run.scheduled_for, zone=zone),
-        took=length_words(run.duration),
-        late=length_words(run.lateness) if slot_is_known else "",
+        took=lasted(run.duration),
+        late=lasted(run.lateness) if slot_is_known else "",
         totals=totals_words(run.totals),
         trigger=f"{trigger} · {who}" if who else str(trigger),
         summary=" ".join(filter(None, (badges.run_summary(run), further_slots(run.coalesced)))),

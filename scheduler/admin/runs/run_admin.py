@@ -37,9 +37,9 @@ from scheduler.admin.runs.page import facts_of_run, news_of
 from scheduler.admin.runs.paging import MOST, CappedPaginator
 from scheduler.admin.runs.search_window import ReachFilter, reach_of
 from scheduler.admin.times import instant, zone_of
+from scheduler.engine.views.datetimes import lasted
 from scheduler.models import RunLog
 from scheduler.models.result_ids import slot_of
-from scheduler.schedules.duration import length_words
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[RunLog]
@@ -138,12 +138,12 @@ class RunLogAdminMixin(RunActionsMixin, FailedAgainMixin, EnqueueAgainMixin, Rea
     @admin.display(description=_("duration"))
     def took(self, run: RunLog) -> SafeString:
         """The duration."""
-        return badges.labelled(_("duration"), length_words(run.duration))
+        return badges.labelled(_("duration"), lasted(run.duration))
 
     @admin.display(description=_("late by"))
     def late(self, run: RunLog) -> SafeString:
         """How long after its slot the run started."""
-        return badges.labelled(_("late by"), length_words(run.lateness if run.cause.has_lateness else None))
+        return badges.labelled(_("late by"), lasted(run.lateness if run.cause.has_lateness else None))
 
     @admin.display(description=_("attempt"))
     def nth(self, run: RunLog) -> SafeString:

@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 
 from scheduler.admin.svg.canvas import line, picture, rect, text
 from scheduler.admin.times import runs_words
+from scheduler.engine.views.datetimes import lasted
 from scheduler.engine.views.stats import percentile
-from scheduler.schedules.duration import length_words
 
 WIDTH, HEIGHT, BOTTOM, TOP = 600, 130, 112, 16
 BOUNDS = (1, 2, 5)
@@ -33,13 +33,13 @@ def histogram(durations: Sequence[timedelta]) -> SafeString:
     shapes = [line(0, BOTTOM, WIDTH, BOTTOM)]
     for number in range(first, last + 1):
         count, x = counts[number], (number - first) * step
-        span = f"{length_words(_start(number))} - {length_words(_start(number + 1))}"
+        span = f"{lasted(_start(number))} - {lasted(_start(number + 1))}"
         if count:
             shapes.append(
                 rect(x + 1, BOTTOM - count * scale, step - 2, count * scale, "sched-calm", f"{span}: {count}")
             )
         if (number - first) % max(1, (last - first) // 6) == 0:
-            shapes.append(text(x, HEIGHT - 4, length_words(_start(number))))
+            shapes.append(text(x, HEIGHT - 4, lasted(_start(number))))
     for mark, name in ((p50, "p50"), (p95, "p95")):
         x = _place(mark or timedelta(0), first) * step
         shapes += [
@@ -47,7 +47,7 @@ def histogram(durations: Sequence[timedelta]) -> SafeString:
             text(x - 2, 9, name, anchor="end") if name == "p50" else text(x + 2, 9, name),
         ]
     label = _("Distribution of {runs}: half take {p50} or less, 95 of 100 take {p95} or less").format(
-        runs=runs_words(len(ascending)), p50=length_words(p50), p95=length_words(p95)
+        runs=runs_words(len(ascending)), p50=lasted(p50), p95=lasted(p95)
     )
     return picture(WIDTH, HEIGHT, label, shapes, "sched-wide")
 

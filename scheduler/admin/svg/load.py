@@ -26,7 +26,7 @@ def load_map(
     days = [midnight + timedelta(days=number) for number in range(DAYS)]
     hours = [at for day in days for hour in range(24) if _exists(at := day.replace(hour=hour))]
     counts = [starts.get(at, 0.0) for at in hours]
-    quietest, busiest = min((count for count in counts if count >= FEWEST), default=0.0), max(counts)
+    quietest, busiest = min(filter(FEWEST.__le__, counts), default=0.0), max(counts)
     shapes = [text(LEFT + hour * CELL + CELL / 2, 12, f"{hour:02}", anchor="middle") for hour in range(24)]
     shapes += [text(0, TOP + row * ROW + 15, date_format(day, "D j")) for row, day in enumerate(days)]
     for at, count in zip(hours, counts, strict=True):

@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 
 from scheduler.admin.svg.calendar import title_of
 from scheduler.admin.svg.canvas import line, link, picture, rect, text
+from scheduler.engine.views.datetimes import lasted
 from scheduler.engine.views.days import Day
-from scheduler.schedules.duration import length_words
 
 WIDTH, HEIGHT, TOP, BOTTOM, MARK = 600, 130, 14, 104, 4
 LABELS = 5
@@ -23,7 +23,7 @@ def trend(days: Mapping[date, Day], today: date, count: int, address: Callable[[
     spans = {on: (day.percentile(50), day.percentile(95)) for on, day in drawn.items()}
     longest = max((slow for _middle, slow in spans.values() if slow is not None), default=timedelta(0))
     step, scale = WIDTH / count, (BOTTOM - TOP) / (longest.total_seconds() or 1)
-    shapes = [line(0, BOTTOM, WIDTH, BOTTOM), line(0, TOP, WIDTH, TOP), text(0, 10, length_words(longest))]
+    shapes = [line(0, BOTTOM, WIDTH, BOTTOM), line(0, TOP, WIDTH, TOP), text(0, 10, lasted(longest))]
     shapes += [
         text(number * step, HEIGHT - 4, date_format(shown[number], "MONTH_DAY_FORMAT"))
         for number in range(0, count, count // LABELS)
@@ -35,7 +35,7 @@ def trend(days: Mapping[date, Day], today: date, count: int, address: Callable[[
     label = _(
         "Durations by day, days: {days}. On the slowest, 95 of 100 runs took {longest} or less. Failed: {failed}."
     )
-    words = label.format(days=count, longest=length_words(longest) or "0", failed=failed)
+    words = label.format(days=count, longest=lasted(longest) or "0", failed=failed)
     return picture(WIDTH, HEIGHT, words, shapes, "sched-wide", role="group")
 
 
@@ -56,6 +56,4 @@ def _day(x: float, step: float, day: Day, span: Span, scale: float) -> list[Safe
 
 def _title(on: date, day: Day, span: Span) -> str:
     middle, slow = span
-    return f"{title_of(on, day)}" + (
-        f" · p50 {length_words(middle)}, p95 {length_words(slow)}" if middle is not None else ""
-    )
+    return f"{title_of(on, day)}" + (f" · p50 {lasted(middle)}, p95 {lasted(slow)}" if middle is not None else "")

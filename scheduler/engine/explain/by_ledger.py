@@ -6,10 +6,9 @@ from django.utils.translation import ngettext
 from scheduler.engine.explain.by_events import pause_that_holds, was_stopped
 from scheduler.engine.explain.evidence import Evidence
 from scheduler.engine.explain.explanation import Finding, Verdict
-from scheduler.engine.views.datetimes import said
+from scheduler.engine.views.datetimes import lasted, said
 from scheduler.models import RunLog, Status, Trigger
 from scheduler.models.run import AT_EXECUTOR
-from scheduler.schedules.duration import length_words
 
 VERDICTS = {
     Status.PENDING: Verdict.PENDING,
@@ -69,13 +68,13 @@ def _outcome(evidence: Evidence, run: RunLog) -> str:
         "attempt": run.attempt,
         "trigger": run.get_trigger_display(),
         "started": said(run.started_at),
-        "late": length_words(run.lateness) or unknown,
-        "took": length_words(run.duration) or unknown,
+        "late": lasted(run.lateness) or unknown,
+        "took": lasted(run.duration) or unknown,
         "finished": said(run.finished_at),
         "due": said(run.due_at),
         "handed": said(run.handed_at),
         "executor": run.reason.removeprefix(AT_EXECUTOR),
-        "since": length_words(evidence.now - (run.started_at or evidence.now)),
+        "since": lasted(evidence.now - (run.started_at or evidence.now)),
         "why": _why(run),
     }
     return _template(run).format(**words)

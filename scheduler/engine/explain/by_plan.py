@@ -11,7 +11,7 @@ from scheduler.engine.explain.evidence import Evidence
 from scheduler.engine.explain.explanation import Finding, Verdict
 from scheduler.engine.plan import jitter_of, slots_begin
 from scheduler.engine.replan import waiting_attempts
-from scheduler.engine.views.datetimes import said, shifted, zone_of_schedule
+from scheduler.engine.views.datetimes import lasted, said, shifted, zone_of_schedule
 from scheduler.engine.views.history import actor_words, in_words
 from scheduler.models import EventKind, Status
 from scheduler.models.run import AT_GATE
@@ -19,7 +19,6 @@ from scheduler.policy.misfire import RESOLUTION, Misfire, count_slots
 from scheduler.policy.overlap import queues
 from scheduler.registry import registry
 from scheduler.schedules import Slots
-from scheduler.schedules.duration import length_words
 from scheduler.schedules.instants import instant_text
 
 
@@ -162,7 +161,7 @@ def to_come(evidence: Evidence) -> Finding | None:
     if _is_put_off(evidence):
         return put_off(evidence)
     start = slot + jitter_of(job, slot)
-    sentence = _("It will run in {wait}, at {start}.").format(wait=length_words(start - now), start=said(start))
+    sentence = _("It will run in {wait}, at {start}.").format(wait=lasted(start - now), start=said(start))
     details = {"start_at": instant_text(start), "alive_instances": len(evidence.alive)}
     return Finding(Verdict.WILL_RUN, " ".join([sentence, *_conditions(evidence, start - slot)]), details=details)
 
@@ -200,7 +199,7 @@ def _conditions(evidence: Evidence, jitter: timedelta) -> Iterator[str]:
     yield from _unable(evidence)
     job = evidence.job
     if jitter:
-        yield _("That is {jitter} after its slot, by the jitter of the job.").format(jitter=length_words(jitter))
+        yield _("That is {jitter} after its slot, by the jitter of the job.").format(jitter=lasted(jitter))
     if job.paused_at:
         yield _("The job is paused until {until}.").format(until=said(job.paused_until))
     if job.broken_at:
@@ -288,7 +287,7 @@ def put_off(evidence: Evidence) -> Finding | None:
         text = _("It will not run by itself: the job waits until {start} ({why}), and then one run counts them all.")
         verdict = Verdict.COALESCED
     most = evidence.policy.max_catch_up
-    sentence = text.format(start=said(start), wait=length_words(start - evidence.now), why=why, most=most)
+    sentence = text.format(start=said(start), wait=lasted(start - evidence.now), why=why, most=most)
     return Finding(verdict, sentence, details=details)
 
 
@@ -348,7 +347,7 @@ def _no_instance(evidence: Evidence, then: str) -> Finding:
     elif evidence.instances:
         beat: datetime = evidence.instances[0].heartbeat_at
         text = _("No live instance has the task {task}; the last heartbeat of any is {age} old.")
-        first = text.format(task=evidence.job.task, age=length_words(evidence.now - beat))
+        first = text.format(task=evidence.job.task, age=lasted(evidence.now - beat))
     else:
         first = _("No instance of the scheduler is running.")
     sentence = " ".join([first, then.format(policy=evidence.policy.misfire.value), *_not_imported(evidence)])

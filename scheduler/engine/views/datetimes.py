@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
+from django.utils.formats import get_format
 from django.utils.translation import gettext as _
 
 from scheduler.exceptions import InvalidOption, InvalidSchedule
@@ -115,6 +116,16 @@ def said(at: datetime | None, zone: ZoneInfo | None = None) -> str:
         return _("an unknown time")
     clock = local(at, zone)
     return f"{clock:%Y-%m-%d %H:%M}{f':{clock:%S}' if clock.second else ''} {clock:%Z}"
+
+
+def lasted(length: timedelta | None, *, parts: int = 2) -> str:
+    """Return a length as `length_words` says it, with the decimal sign of the language: 1.35 s, in German 1,35 s."""
+    return decimal(length_words(length, parts=parts))
+
+
+def decimal(words: str) -> str:
+    """Return words with a number in them as the language writes it."""
+    return words.replace(".", str(get_format("DECIMAL_SEPARATOR")))
 
 
 def heard(wall: str, abbreviation: str, zone: ZoneInfo | None = None) -> datetime | None:

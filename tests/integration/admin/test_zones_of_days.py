@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.admin.svg import trend
 from scheduler.admin.svg.lanes import WIDTH
-from scheduler.admin.times import duration
+from scheduler.engine.views.datetimes import lasted
 from scheduler.engine.views.days import days_of
 from scheduler.models import RunLog, Status
 from scheduler.schedules import Cron, DailyAt, Every
@@ -120,4 +120,4 @@ def test_durations_by_day_are_those_of_the_rows_of_each_day_of_the_zone(settings
         words = found[f"{on}"]
         failed = sum(failed for _, failed in rows)
         assert f": {len(rows)} runs{f', {failed} failed' if failed else ''} · " in words
-        assert words.endswith(f"p50 {duration(p50)}, p95 {duration(p95)}")
+        assert words.endswith(f"p50 {lasted(p50)}, p95 {lasted(p95)}")

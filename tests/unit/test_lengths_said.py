@@ -1,11 +1,11 @@
-"""Durations on the pages of the admin, with the decimal sign of the language of the page."""
+"""Durations on pages and in answers have the decimal sign of the language."""
 
 from datetime import timedelta
 
 import pytest
 from django.utils.translation import override
 
-from scheduler.admin.times import duration
+from scheduler.engine.views.datetimes import lasted
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,6 @@ from scheduler.admin.times import duration
 )
 def test_a_duration_has_the_decimal_sign_of_the_language(seconds, english, german):
     length = timedelta(seconds=seconds)
-    assert duration(length) == english
+    assert lasted(length) == english
     with override("de"):
-        assert duration(length) == german
+        assert lasted(length) == german

@@ -132,9 +132,15 @@ class OwnRabbit:
             kill_group(self.process)
             subprocess.run(["epmd", "-port", str(self.names_port), "-kill"], capture_output=True, check=False)
 
+    def purge(self) -> None:
+        self._asked(lambda channel: channel.queue_purge("celery"))
+
     def waiting(self) -> int:
+        return int(self._asked(lambda channel: channel.queue_declare("celery", passive=True).message_count))
+
+    def _asked(self, question: Callable[[Any], Any]) -> Any:
         with Celery("test", broker=self.url, set_as_current=False) as app, app.connection_for_read() as connection:
-            return int(connection.default_channel.queue_declare("celery", passive=True).message_count)
+            return question(connection.default_channel)
 
 
 def rabbitmqctl(*words: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from .ledger import noise
 from .servers import ROOT, wait_until
 
 PROJECT = Path(__file__).parent / "enqueued_project"
@@ -116,6 +117,16 @@ def test_a_task_of_another_process_starts_long_before_the_next_look(processes):
     waited = sorted(float(seconds) for (seconds,) in processes.lines("late"))
     assert len(waited) == 10
     assert waited[5] < 30 / 20, waited
+
+
+def test_a_task_of_another_process_is_found_by_the_next_look_of_one_that_hears_nothing(processes):
+    poll = 2.0
+    processes.env |= {"ENQUEUED_POLL_SECONDS": str(poll), "ENQUEUED_LISTEN": "0"}
+    with processes.workers(1):
+        processes.run("singles", 5)
+    waited = sorted(float(seconds) for (seconds,) in processes.lines("late"))
+    assert len(waited) == 5
+    assert waited[2] < poll + noise(), waited
 
 
 @pytest.mark.skipif(not ON_SERVER, reason="SQLite lets one transaction write at a time")

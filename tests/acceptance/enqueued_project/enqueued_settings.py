@@ -16,6 +16,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 INSTALLED_APPS = ["scheduler", *([] if VERSION >= (6,) else ["django_tasks"])]
 SCHEDULER_AUTODISCOVER_MODULES = []
 SCHEDULER_POLL_SECONDS = env.float("ENQUEUED_POLL_SECONDS", 0.2)
+SCHEDULER_LISTEN = env.bool("ENQUEUED_LISTEN", True)
 SCHEDULER_HEARTBEAT_SECONDS = 0.5
 SCHEDULER_INSTANCE_TTL_SECONDS = 2
 BACKEND = {"BACKEND": "scheduler.contrib.tasks.SchedulerBackend"}

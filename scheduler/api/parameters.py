@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Annotated, Any, TypeVar, cast, get_args
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args
 
 from django.http import HttpRequest
 from ninja import Field, Header, Path, Query, Schema
@@ -49,7 +49,9 @@ class RunFilters(Schema):
     trigger: Trigger | None = Field(None, description="Runs of this cause.")
     since: Moment | None = Field(None, description="Slots from this instant on.")
     until: Moment | None = Field(None, description="Slots before this instant.")
-    order: str = Field(NEWEST, description=f"`{NEWEST}`: the newest first; `{OLDEST}`: the oldest first.")
+    order: Literal["-id", "id"] = Field(
+        "-id", description=f"`{NEWEST}`: the newest first; `{OLDEST}`: the oldest first."
+    )
     cursor: str = Field("", description="`next_cursor` of the page before.")
     limit: int = Field(50, ge=1, le=MOST_ON_PAGE, description="Rows of a page.")
 

@@ -19,7 +19,8 @@ from tests.benchmarks import bench_burst, bench_enqueue, bench_idle, bench_peers
 from tests.benchmarks.figures import Figure, table
 
 BENCHMARKS = (
-    "burst", "latency", "scale", "idle", "import", "cron", "processes", "web", "admin", "activity", "enqueue", "peers",
+    "burst", "latency", "scale", "idle", "import", "cron", "processes", "web", "admin", "activity", "enqueue",
+    "scrape", "peers",
 )  # fmt: skip
 BY_NAME_ONLY = ("soak",)
 VARIANTS: dict[str, Sequence[tuple[str, ...]]] = {

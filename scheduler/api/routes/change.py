@@ -20,6 +20,7 @@ from scheduler.arguments import is_name
 from scheduler.engine import control
 from scheduler.exceptions import Refused
 from scheduler.models import Job
+from scheduler.safetext import shown
 
 FORMS = ("interval_seconds", "interval_minutes", "text", "cron", "type")
 WRITTEN: Any = JobWritten | JobWrittenNamed
@@ -157,7 +158,7 @@ def _of_json(job: Job, data: Json) -> Json:
 
 def _refuse_more(data: Json, *known: str) -> None:
     for name in data.keys() - {*known}:
-        raise wrong(name, f"{name} has no meaning with {known[0]}.")
+        raise wrong(name or "body", f"{shown(name)} has no meaning with {known[0]}.")
 
 
 _OF_FORM = {

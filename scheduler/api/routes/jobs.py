@@ -1,6 +1,6 @@
 """Jobs: how they stand."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query
@@ -12,8 +12,10 @@ from scheduler.api.router import operation
 from scheduler.api.schemas.base import Json
 from scheduler.api.schemas.job import JobOut, JobPage
 from scheduler.api.telling import told, told_one
-from scheduler.engine.views.pages import JOB_ORDERS, LONGEST_TEXT, jobs_page
+from scheduler.engine.views.pages import LONGEST_TEXT, jobs_page
 from scheduler.models import JobState
+
+JobOrder = Literal["name", "-name", "next_run", "-next_run"]
 
 
 @operation("GET", "/schedule", right=Right.VIEW, answers={200: JobPage})
@@ -26,7 +28,7 @@ def list_jobs(
     text: Annotated[
         str, Query("", max_length=LONGEST_TEXT, description="A part of the name, the task or the description.")
     ],
-    order: Annotated[str, Query("name", description=f"One of {', '.join(JOB_ORDERS)}.")],
+    order: Annotated[JobOrder, Query("name", description="By what; with `-` the other way round.")],
     cursor: Cursor,
     limit: Limit,
 ) -> Json:

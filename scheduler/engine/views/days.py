@@ -3,24 +3,51 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
-from math import ceil
+from math import ceil, inf
+from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import FloatField, Func, QuerySet
 
 from scheduler.engine.base import Engine
 from scheduler.engine.db.fast_read import read_values
-from scheduler.engine.views.datetimes import LAST, local, project_zone
+from scheduler.engine.views.datetimes import local, project_zone
 from scheduler.models import RAN, DayTotal, Job, RunLog, Status
 from scheduler.models.tally import WITH_ERRORS
 from scheduler.schedules.wallclock import instant_of
 
 MOST_ROWS = 20_000
 """Rows that one picture reads, the newest: with the default retention, all there are."""
-COLUMNS = ("scheduled_for", "status", "errors", "started_at", "finished_at")
+LAST_SECOND = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
 MEASURED = (Status.SUCCEEDED, Status.FAILED, Status.TIMED_OUT)
 
 Length = tuple[timedelta, int]
 """A duration, and how many runs took it; of a total the mean of its bucket."""
+
+
+class SecondsOf(Func):
+    """An instant as seconds since 1970, with their fraction: tens of thousands of instants are not made just to be
+    counted by day."""
+
+    output_field = FloatField(null=True)
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Whole seconds, and the digits behind them: SQLite has no more than milliseconds of its own."""
+        whole = "round((julianday(substr(%(expressions)s, 1, 19)) - 2440587.5) * 86400.0)"
+        shape = f"({whole} + substr(%(expressions)s, 20))"
+        sql, params = self.as_sql(compiler, connection, template=shape, **context)
+        return sql, (*params, *params)
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Seconds of the epoch, which an infinite instant has, too."""
+        return self.as_sql(compiler, connection, template="(EXTRACT(EPOCH FROM %(expressions)s)::float8)", **context)
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Microseconds, whatever the time zone of the session."""
+        shape = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', %(expressions)s) / 1e6)"
+        return self.as_sql(compiler, connection, template=shape, **context)
+
+
+TOOK = SecondsOf("finished_at") - SecondsOf("started_at")
 
 
 @dataclass(slots=True)
@@ -60,19 +87,24 @@ def days_of(job: Job, first: date, among: QuerySet[RunLog]) -> Days:
     """Return the days of a job from `first` on, of the runs `among`. Two queries, whatever the days and the runs."""
     found: dict[date, Day] = defaultdict(Day)
     rows = among.filter(job=job, status__in=RAN, scheduled_for__gte=midnight_of(first)).order_by("-scheduled_for")
-    newest = list(read_values(rows.values_list(*COLUMNS)[:MOST_ROWS]))
-    begins, day = LAST, Day()
-    for slot, status, errors, started, finished in newest:
+    counted = rows.values_list("status", "errors", SecondsOf("scheduled_for"), TOOK)[:MOST_ROWS]
+    newest = [row for row in read_values(counted) if row[2] is not None and row[2] < LAST_SECOND]
+    begins, day = inf, Day()
+    for status, errors, slot, took in newest:
         if slot < begins:  # slots go back: each day is looked for once
-            on = local(slot).date()
-            begins, day = midnight_of(on), found[on]
+            on = _day_of(slot)
+            begins, day = midnight_of(on).timestamp(), found[on]
         day.runs += 1
         day.failed += status != Status.SUCCEEDED or bool(errors)
-        if status in MEASURED and started and finished:
-            day.lengths.append((finished - started, 1))
+        if status in MEASURED and took is not None and took < LAST_SECOND:
+            day.lengths.append((timedelta(seconds=took), 1))
     _add_totals(found, job, first)
-    reach = local(newest[-1][0]).date() + timedelta(days=1) if len(newest) == MOST_ROWS else None
+    reach = _day_of(newest[-1][2]) + timedelta(days=1) if len(newest) == MOST_ROWS else None
     return Days(dict(found), reach)
+
+
+def _day_of(seconds: float) -> date:
+    return local(datetime.fromtimestamp(seconds, UTC)).date()
 
 
 def _add_totals(found: dict[date, Day], job: Job, first: date) -> None:

@@ -59,7 +59,11 @@ class Hold:
 
 def holds_of(job: Job, paused: Paused) -> list[Hold]:
     """Return the pauses that keep a job from starting by its plan, its own first; none where it is stopped anyway."""
-    if job.state_at_rest not in (JobState.SCHEDULED, JobState.PAUSED):
+    return _holds(job, paused) if job.state_at_rest in (JobState.SCHEDULED, JobState.PAUSED) else []
+
+
+def _holds(job: Job, paused: Paused) -> list[Hold]:
+    if not (paused or job.paused_at):
         return []
     groups = [paused[name] for name in dict.fromkeys((job.in_group, EVERYTHING)) if name in paused]
     return [Hold.of(stopped) for stopped in ([job] if job.paused_at else []) + groups]
@@ -68,11 +72,10 @@ def holds_of(job: Job, paused: Paused) -> list[Hold]:
 def begins(job: Job, paused: Paused, now: datetime) -> datetime | None:
     """Return from when on the schedule of a job starts it: `now`, the end of the pauses that hold it, or None where
     something else stops it, or a pause without an end."""
-    holds = holds_of(job, paused)
-    if holds:
-        end = end_of(holds)
-        return None if end is None else max(end, now)
-    return now if job.state_at_rest == JobState.SCHEDULED else None
+    if job.state_at_rest not in (JobState.SCHEDULED, JobState.PAUSED):
+        return None
+    end = end_of(holds) if (holds := _holds(job, paused)) else now
+    return None if end is None else max(end, now)
 
 
 def end_of(holds: list[Hold]) -> datetime | None:

@@ -149,6 +149,30 @@ def test_a_phone_shows_cards_with_labels_and_nothing_scrolls_sideways(boss, scre
     )
 
 
+def test_a_schedule_is_whole_beside_an_open_side_bar(boss, screen):
+    screen(1400)
+    boss.run("localStorage.setItem('django.admin.navSidebarIsOpen', 'true')")
+    boss.go("scheduler/job/?q=to_")
+    cut = """return [...document.querySelectorAll(".field-job_schedule .sched-line:first-of-type")]
+        .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.innerText)"""
+    assert "Monday through Friday" in boss.text("#result_list")
+    assert boss.run(cut) == []
+
+
+@pytest.mark.parametrize("width", [390, 320])
+def test_names_stay_beside_their_lanes_on_a_phone(boss, screen, width):
+    """The last day opens at its newest end, and both days may be scrolled to either."""
+    screen(width)
+    boss.go("scheduler/job/overview/")
+    left = "return [...document.querySelectorAll('.sched-lane-names')].map((one) => one.getBoundingClientRect().left)"
+    scroll = "document.querySelectorAll('.sched-scroll').forEach((one) => one.scrollBy(arguments[0], 0))"
+    for way in (0, -600, 300, 600):
+        boss.run(scroll, way)
+        places = boss.run(left)
+        assert len(places) == 2
+        assert all(0 <= place < width / 4 for place in places), (way, places)
+
+
 @pytest.mark.parametrize("width", [390, 320])
 def test_pages_of_runs_are_numbers_and_not_letters_on_a_phone(boss, screen, width):
     screen(width)

@@ -45,7 +45,6 @@ def pages_of(person: Person) -> Iterator[str]:
             path + "clear/",
             path + "?why=02:00",
             path + "?days=180",
-            path + "delete/",
         )
         person.wait(lambda path=path: (person.go(path + "runs/"), person.all(".sched-table tbody a"))[1])
         yield person.all(".sched-table tbody a")[0].get_attribute("href")

@@ -154,9 +154,11 @@ def test_a_schedule_is_whole_beside_an_open_side_bar(boss, screen):
     boss.run("localStorage.setItem('django.admin.navSidebarIsOpen', 'true')")
     boss.go("scheduler/job/?q=to_")
     cut = """return [...document.querySelectorAll(".field-job_schedule .sched-line:first-of-type")]
-        .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.innerText)"""
-    assert "Monday through Friday" in boss.text("#result_list")
-    assert boss.run(cut) == []
+        .filter((one) => one.scrollWidth > one.clientWidth).map((one) => [one.innerText, one.title])"""
+    assert "Every day at 03:00" in boss.text("#result_list")
+    for words, title in boss.run(cut):
+        assert len(words) > len("At 09:00, Monday through Friday"), "only what is longer is cut, and whole in its title"
+        assert title == words
 
 
 @pytest.mark.parametrize("width", [390, 320])

@@ -1,6 +1,7 @@
 """Days: how the runs of a job went, day by day, from the rows of the ledger and the totals of those that are gone."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from math import ceil, inf
@@ -89,8 +90,15 @@ def days_of(job: Job, first: date, among: QuerySet[RunLog]) -> Days:
     rows = among.filter(job=job, status__in=RAN, scheduled_for__gte=midnight_of(first)).order_by("-scheduled_for")
     counted = rows.values_list("status", "errors", SecondsOf("scheduled_for"), TOOK)[:MOST_ROWS]
     newest = [row for row in read_values(counted) if row[2] is not None and row[2] < LAST_SECOND]
+    _add_rows(found, newest)
+    _add_totals(found, job, first)
+    reach = _day_of(newest[-1][2]) + timedelta(days=1) if len(newest) == MOST_ROWS else None
+    return Days(dict(found), reach)
+
+
+def _add_rows(found: dict[date, Day], newest_first: Iterable[tuple[Any, ...]]) -> None:
     begins, day = inf, Day()
-    for status, errors, slot, took in newest:
+    for status, errors, slot, took in newest_first:
         if slot < begins:  # slots go back: each day is looked for once
             on = _day_of(slot)
             begins, day = midnight_of(on).timestamp(), found[on]
@@ -98,9 +106,6 @@ def days_of(job: Job, first: date, among: QuerySet[RunLog]) -> Days:
         day.failed += status != Status.SUCCEEDED or bool(errors)
         if status in MEASURED and took is not None and took < LAST_SECOND:
             day.lengths.append((timedelta(seconds=took), 1))
-    _add_totals(found, job, first)
-    reach = _day_of(newest[-1][2]) + timedelta(days=1) if len(newest) == MOST_ROWS else None
-    return Days(dict(found), reach)
 
 
 def _day_of(seconds: float) -> date:

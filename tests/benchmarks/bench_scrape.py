@@ -18,7 +18,7 @@ SCRAPES = 40
 A_SECOND = 10
 STARTS = 500
 """So many jobs are due one after the other: twenty seconds."""
-ROUNDS = 3
+ROUNDS = 2
 MOST_MS, MOST_QUERIES, MOST_ABOVE = 100.0, 5, 20.0
 LABELS = "application/openmetrics-text;version=1.0.0"
 

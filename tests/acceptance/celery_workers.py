@@ -130,7 +130,13 @@ class OwnRabbit:
     def stop(self) -> None:
         if self.process is not None:
             kill_group(self.process)
-            subprocess.run(["epmd", "-port", str(self.names_port), "-kill"], capture_output=True, check=False)
+            wait_until(self._names_are_served_no_more, what="its server of names ends, which is a daemon")
+
+    def _names_are_served_no_more(self) -> bool:
+        """End it; it refuses that until it has seen that the node is gone."""
+        command = ["epmd", "-port", str(self.names_port), "-kill"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        return "Cannot connect" in said.stdout + said.stderr
 
     def purge(self) -> None:
         self._asked(lambda channel: channel.queue_purge("celery"))

@@ -142,11 +142,8 @@ def _hidden_packages() -> Sequence[str]:
 @register(Tags.compatibility)
 def check_lease(app_configs: Any, **_: Any) -> list[CheckMessage]:
     """E003: the heartbeat is not renewed often enough for its time to live."""
-    try:
-        beat, ttl = (SETTINGS[f"SCHEDULER_{name}_SECONDS"].__get__(None) for name in ("HEARTBEAT", "INSTANCE_TTL"))
-    except ConfigurationError:
-        return []
-    if ttl >= 3 * beat:
+    beat, ttl = _value_of("SCHEDULER_HEARTBEAT_SECONDS"), _value_of("SCHEDULER_INSTANCE_TTL_SECONDS")
+    if beat is None or ttl is None or ttl >= 3 * beat:
         return []
     return [
         Error(
@@ -161,11 +158,8 @@ def check_lease(app_configs: Any, **_: Any) -> list[CheckMessage]:
 @register(Tags.compatibility)
 def check_default_group(app_configs: Any, **_: Any) -> list[CheckMessage]:
     """W020: the default group has no limit, so that it holds up nothing."""
-    try:
-        name, limits = (SETTINGS[f"SCHEDULER_{one}"].__get__(None) for one in ("DEFAULT_GROUP", "GROUPS"))
-    except ConfigurationError:
-        return []
-    if not name or name in limits:
+    name, limits = _value_of("SCHEDULER_DEFAULT_GROUP"), _value_of("SCHEDULER_GROUPS")
+    if not name or limits is None or name in limits:
         return []
     text = f"SCHEDULER_DEFAULT_GROUP is {name!r}, for which SCHEDULER_GROUPS has no limit: jobs run beside one another."
     hint = f"To run one job at a time, set SCHEDULER_GROUPS = {{{name!r}: 1}}."
@@ -272,14 +266,12 @@ def check_notifications(app_configs: Any, **_: Any) -> list[CheckMessage]:
     only where there are some."""
     places = {"SCHEDULER_NOTIFY": "channels.configured.wrong_channels", "SCHEDULER_SECRET_PINGS": "pings.wrong_pings"}
     hint = "Correct it; until then people are told nothing, and the jobs go on."
-    found: list[CheckMessage] = []
-    for name, place in places.items():
-        try:
-            wrong = import_string(f"scheduler.notifications.{place}")() if SETTINGS[name].__get__(None) else []
-        except ConfigurationError:  # E001 says so
-            continue
-        found += [Error(message, hint=hint, id="scheduler.E007") for message in wrong]
-    return found
+    return [
+        Error(message, hint=hint, id="scheduler.E007")
+        for name, place in places.items()
+        if _value_of(name)
+        for message in import_string(f"scheduler.notifications.{place}")()
+    ]
 
 
 @register(Tags.compatibility)

@@ -2,8 +2,13 @@
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from scheduler.context import RunContext
 
 
 class Clock(Protocol):
@@ -55,3 +60,55 @@ class Distinct:
 
 MICROSECOND, CLOCK_WAS_SET = timedelta(microseconds=1), timedelta(minutes=1)
 distinct = Distinct()
+
+NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class ManualClock:
+    """A clock that stands still until it is moved. Waiting moves it by the time waited for, and never sleeps."""
+
+    def __init__(self, now: datetime = NEW_YEAR) -> None:
+        self._now = now
+        self._monotonic = 0.0
+        self._timed: list[tuple[RunContext, float]] = []
+
+    def now(self) -> datetime:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._monotonic
+
+    def wait(self, condition: threading.Condition, seconds: float) -> bool:
+        """Release `condition` to other threads for a moment and advance by `seconds`; True if it was notified."""
+        notified = condition.wait(0)
+        if not notified:
+            self.advance(max(0.0, seconds))
+        return notified
+
+    def advance(self, by: timedelta | float) -> None:
+        """Let time pass: a `timedelta`, or seconds."""
+        passed = by if isinstance(by, timedelta) else timedelta(seconds=by)
+        self._now += passed
+        self._monotonic += passed.total_seconds()
+        for context, ends in self._timed:
+            if self._monotonic >= ends and not context.timed_out:
+                context.timed_out = True
+                context.request_stop("timeout")
+
+    @contextmanager
+    def timing(self, context: "RunContext", timeout: timedelta | None) -> Iterator[None]:
+        """Time a run out, and ask it to stop, when its timeout passes in this block."""
+        if timeout is not None:
+            self._timed.append((context, self._monotonic + timeout.total_seconds()))
+        try:
+            yield
+        finally:
+            self._timed = [one for one in self._timed if one[0] is not context]
+
+    def move_to(self, now: datetime) -> None:
+        """Let time pass until `now`; nothing happens when that is past."""
+        self.advance(max(timedelta(0), now - self._now))
+
+    def set(self, now: datetime) -> None:
+        """Set the wall clock, forward or back, as a person or NTP does: no time passes."""
+        self._now = now

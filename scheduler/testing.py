@@ -3,11 +3,10 @@
 `pytest_plugins = ["scheduler.testing"]` in a top-level conftest gives the fixture `scheduler`.
 """
 
-import threading
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from unittest import mock
 
@@ -17,7 +16,8 @@ from scheduler.activity.service import activity_tasks, drain
 from scheduler.activity.store.base import ActivityStore
 from scheduler.activity.store.chosen import chosen_store
 from scheduler.arguments import checked_instant, checked_whole, optional_instant
-from scheduler.clock import SYSTEM_CLOCK
+from scheduler.clock import NEW_YEAR, SYSTEM_CLOCK
+from scheduler.clock import ManualClock as ManualClock
 from scheduler.context import RunContext
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.claim import Claims
@@ -39,61 +39,10 @@ from scheduler.models import Job, RunLog, Status, Trigger
 from scheduler.registry import Registry, registry
 from scheduler.runtime import publish
 
-NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 AT_ONCE = timedelta(0)
 CAPACITY = 500
 MOST_PASSES = 10_000
 NO_PROCESS = Process(host="test", boot_id="", pid=0, process_started="")
-
-
-class ManualClock:
-    """A clock that stands still until it is moved. Waiting moves it by the time waited for, and never sleeps."""
-
-    def __init__(self, now: datetime = NEW_YEAR) -> None:
-        self._now = now
-        self._monotonic = 0.0
-        self._timed: list[tuple[RunContext, float]] = []
-
-    def now(self) -> datetime:
-        return self._now
-
-    def monotonic(self) -> float:
-        return self._monotonic
-
-    def wait(self, condition: threading.Condition, seconds: float) -> bool:
-        """Release `condition` to other threads for a moment and advance by `seconds`; True if it was notified."""
-        notified = condition.wait(0)
-        if not notified:
-            self.advance(max(0.0, seconds))
-        return notified
-
-    def advance(self, by: timedelta | float) -> None:
-        """Let time pass: a `timedelta`, or seconds."""
-        passed = by if isinstance(by, timedelta) else timedelta(seconds=by)
-        self._now += passed
-        self._monotonic += passed.total_seconds()
-        for context, ends in self._timed:
-            if self._monotonic >= ends and not context.timed_out:
-                context.timed_out = True
-                context.request_stop("timeout")
-
-    @contextmanager
-    def timing(self, context: RunContext, timeout: timedelta | None) -> Iterator[None]:
-        """Time a run out, and ask it to stop, when its timeout passes in this block."""
-        if timeout is not None:
-            self._timed.append((context, self._monotonic + timeout.total_seconds()))
-        try:
-            yield
-        finally:
-            self._timed = [one for one in self._timed if one[0] is not context]
-
-    def move_to(self, now: datetime) -> None:
-        """Let time pass until `now`; nothing happens when that is past."""
-        self.advance(max(timedelta(0), now - self._now))
-
-    def set(self, now: datetime) -> None:
-        """Set the wall clock, forward or back, as a person or NTP does: no time passes."""
-        self._now = now
 
 
 class Interrupted(BaseException):

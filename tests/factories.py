@@ -12,7 +12,7 @@ from scheduler.engine.instances import Process, join
 from scheduler.engine.replan import replan
 from scheduler.engine.tick import Tick, tick
 from scheduler.models import Job, RunLog, Status
-from scheduler.models.job import PLAN
+from scheduler.models.job_columns import PLAN
 from scheduler.policy.codec import from_options
 from scheduler.registry import Registry, register
 from scheduler.schedules import Every, Schedule

@@ -22,7 +22,7 @@ from scheduler.engine.base import Engine
 from scheduler.engine.db.bulk import LostRace, insert_runs
 from scheduler.engine.db.tally import count_runs
 from scheduler.engine.db.transactions import may_be_of_one_row, write_transaction
-from scheduler.engine.plan import may_run
+from scheduler.engine.plan_basis import may_run
 from scheduler.engine.retention.kept_since import free_slot
 from scheduler.engine.views.pauses import Paused, paused_groups
 from scheduler.functions import is_async

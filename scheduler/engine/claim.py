@@ -34,7 +34,7 @@ from scheduler.engine.unable import (
     tell_others,
 )
 from scheduler.models import AT_ONCE, Job, RunLog, Status
-from scheduler.models.job import PLAN
+from scheduler.models.job_columns import PLAN
 from scheduler.models.primary import locked
 
 CLAIM_COLUMNS = (

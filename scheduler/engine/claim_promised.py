@@ -15,14 +15,13 @@ from scheduler.engine.decide import start, why_cancelled
 from scheduler.engine.finish import end_cancelled
 from scheduler.engine.handover import attempts_of, hand_over, is_handed_over, taken
 from scheduler.engine.limits import Limits, attempts_taken, read_limits
-from scheduler.engine.plan import is_paused
-from scheduler.engine.plan_basis import policy_of
+from scheduler.engine.plan_basis import is_paused, policy_of
 from scheduler.engine.postponed import held_places, holds_a_place, let_go, look_again_at
 from scheduler.engine.unable import put_run_aside, runs_aside, tell_others
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models import Job, RunLog, Status, Trigger
-from scheduler.models.fields import Unreadable
 from scheduler.models.primary import locked
+from scheduler.models.stored import Unreadable
 from scheduler.policy.overlap import Overlap, is_free
 
 

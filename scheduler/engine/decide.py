@@ -8,8 +8,8 @@ from scheduler.engine.events import event, stops_of, went_on_or_stopped
 from scheduler.engine.handover import is_handed_over, keep
 from scheduler.engine.limits import Limits, rate_is_used_up
 from scheduler.engine.pauses import end_pause
-from scheduler.engine.plan import BEGINNING, Plan, decided, last_instant, may_run, orphaned, with_slot
-from scheduler.engine.plan_basis import is_known, policy_of, schedule_of
+from scheduler.engine.plan import BEGINNING, Plan, decided, orphaned, with_slot
+from scheduler.engine.plan_basis import is_known, last_instant, may_run, policy_of, schedule_of
 from scheduler.engine.postponed import held_places, look_again_at
 from scheduler.engine.replan import replan, runs_left
 from scheduler.engine.sync.served import served_elsewhere
@@ -17,7 +17,7 @@ from scheduler.engine.write_off import OVERLAP, write_off
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import AT_ONCE, EventKind, Job, JobEvent, RunLog, Status, Trigger
 from scheduler.models.carriers import is_carrier
-from scheduler.models.job import UNABLE
+from scheduler.models.job_columns import UNABLE
 from scheduler.models.loaded import LOADED
 from scheduler.policy import misfire
 from scheduler.policy.overlap import Overlap, is_free

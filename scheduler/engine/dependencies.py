@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 
 from scheduler.engine.db.shared_time import shared_now
 from scheduler.models import Job
-from scheduler.models.job import UNABLE, to_replan
+from scheduler.models.job_columns import UNABLE, to_replan
 from scheduler.models.primary import lock_in_order
 from scheduler.schedules import dependent_kinds
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from scheduler.engine.db.shared_time import shared_now
 from scheduler.models import FAILURES, EventKind, Group, Job, JobEvent, RunLog
-from scheduler.models.fields import Unreadable
 from scheduler.models.job_event import LONGEST_REASON
+from scheduler.models.stored import Unreadable
 from scheduler.policy import Policy
 from scheduler.policy.base import options_that_differ
 from scheduler.policy.codec import plain

@@ -17,7 +17,7 @@ from scheduler.engine.replan import asked_at_once
 from scheduler.engine.settle import settle
 from scheduler.engine.tasks.ends import finish_tasks, note_stale
 from scheduler.models import Job, RunLog, Status, Trigger
-from scheduler.models.job import PLAN
+from scheduler.models.job_columns import PLAN
 from scheduler.models.primary import locked
 
 __all__ = ["Finished", "Outcome", "Settled", "finish_runs"]

@@ -11,7 +11,7 @@ from scheduler.engine.base import Engine
 from scheduler.engine.db.transactions import write_transaction
 from scheduler.engine.events import SCHEDULER, event, write_events
 from scheduler.models import EVERYTHING, EventKind, Group, Job, in_groups
-from scheduler.models.job import UNABLE, to_replan
+from scheduler.models.job_columns import UNABLE, to_replan
 from scheduler.models.primary import lock_in_order, locked
 from scheduler.signals import after_commit, group_resumed
 

@@ -4,22 +4,32 @@ What stops a job and how it ended last is read from its row; what only the datab
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
 
-from scheduler.conf import conf
-from scheduler.engine.plan_basis import is_planned_elsewhere, last_decided, noted_basis, policy_of, schedule_of
-from scheduler.models import AT_ONCE, LONG_AGO, Job
-from scheduler.models.fields import Unreadable
-from scheduler.models.job import GOES_ON_FROM, NO_PLAN, to_replan
+from scheduler.engine.plan_basis import (
+    beginning,
+    end_of_backoff,
+    is_planned_elsewhere,
+    jitter_of,
+    last_decided,
+    last_instant,
+    may_run,
+    noted_basis,
+    policy_of,
+    probe_from,
+    schedule_of,
+    slot_behind,
+    slots_begin,
+)
+from scheduler.models import AT_ONCE, Job
+from scheduler.models.job_columns import GOES_ON_FROM, NO_PLAN, to_replan
 from scheduler.policy import Policy
-from scheduler.policy.jitter import delay
 from scheduler.policy.misfire import RESOLUTION, Passed, passed_slots
 from scheduler.policy.overlap import Overlap, is_free, queues
 from scheduler.schedules import Schedule, Slots
 
 BEGINNING = datetime.min.replace(tzinfo=UTC)
-EPOCH = LONG_AGO  # 1970-01-01 00:00 UTC, from which Temporal counts intervals, too
 Ends = Mapping[str, Mapping[bool, Any]]
 
 
@@ -59,10 +69,8 @@ class Known(NamedTuple):
 
 
 class End(NamedTuple):
-    """The end of a run at `at`, which had kept slots after `claimed_for` from starting.
-
-    `counts`: it came from the plan; `ran`: its task was called; `died`: with its process.
-    """
+    """The end of a run at `at` that kept slots after `claimed_for` from starting. `counts`: it came from the plan;
+    `ran`: its task was called; `died`: with its process."""
 
     at: datetime
     claimed_for: datetime
@@ -214,84 +222,6 @@ def missing_parents(plan: Plan, schedule: Schedule, ends: Ends) -> tuple[str, ..
     since = max(filter(None, (plan.last_slot, plan.anchor_at)), default=None)
     found = {name: ends[name][schedule.after_success] if name in ends else None for name in schedule.parents}
     return tuple(name for name, at in found.items() if at is None or (since and at <= since))
-
-
-def beginning(job: Job, now: datetime) -> datetime:
-    """Return the anchor of a job that begins now; of one that was never planned, the end of an earlier run by hand.
-
-    Databases that share a lock must agree on the slots of an interval, or each would run its own: they count from one
-    instant that all of them know.
-    """
-    if job.schedule.from_completion and not job.plan_basis:
-        return min(now, job.last_finished_at or now)
-    return EPOCH if has_grid(job) and conf.LOCK_URL else now
-
-
-def has_grid(job: Job) -> bool:
-    """Return whether the slots of a job are counted from its anchor."""
-    return job.schedule.is_interval and not job.schedule.from_completion
-
-
-def slot_behind(schedule: Schedule, slot: datetime, now: datetime) -> datetime | None:
-    """Return the slot that follows one that was decided without a run.
-
-    Counted from completion there is no grid of slots that have passed, so the next one is counted from now.
-    """
-    return schedule.next_after(max(slot, now) if schedule.from_completion else slot)
-
-
-def may_run(job: Job, *, at: datetime | None = None) -> bool:
-    """Return whether the schedule of a job may start it: enabled, not stopped, or due for its probe.
-
-    A slot that is planned for a broken job is that of its probe; an attempt that was promised before may be due too
-    early for one.
-    """
-    probe_at = probe_from(job)
-    probing = probe_at is not None and (at is None or at >= probe_at)
-    return job.enabled and not (is_paused(job, at=at) or job.orphaned_at or (job.broken_at and not probing))
-
-
-def is_paused(job: Job, *, at: datetime | None = None) -> bool:
-    """Return whether a pause of its own stops a job; not one that is over by `at`, even if no process has ended it."""
-    is_over = at is not None and job.paused_until is not None and job.paused_until <= at
-    return job.paused_at is not None and not is_over
-
-
-def probe_from(job: Job) -> datetime | None:
-    """Return from when on a broken job may be probed; None when it is not broken, or waits for a person."""
-    if job.broken_at is None or not (wait := policy_of(job).breaker_probe_after):
-        return None
-    last_end: datetime = job.last_finished_at or job.broken_at
-    return last_end + wait
-
-
-def slots_begin(job: Job, now: datetime) -> datetime:
-    """Return after which instant the next slot of a job may lie: now, or as late as `starts_at` or its probe."""
-    policy, begin = policy_of(job), now
-    if policy.starts_at is not None and policy.starts_at > begin:
-        begin = policy.starts_at - RESOLUTION
-    return max(begin, probe_from(job) or begin)
-
-
-def end_of_backoff(job: Job) -> datetime | None:
-    """Return until when the job waits after the failures of its schedule; None when its last run was no failure."""
-    if not job.consecutive_failures or job.last_finished_at is None:
-        return None
-    end: datetime = job.last_finished_at + policy_of(job).backoff.step(job.consecutive_failures)
-    return end
-
-
-def last_instant(job: Job, now: datetime) -> datetime:
-    """Return `now`, or `ends_at` when that has passed: the job has no later slots."""
-    return min(now, policy_of(job).ends_at or now)
-
-
-def jitter_of(job: Job, slot: datetime, *, anchor_at: datetime | None = None) -> timedelta:
-    """Return how long after its slot the job starts."""
-    if not (isinstance(job.schedule, Unreadable) or job.schedule.jitter):
-        return timedelta(0)
-    schedule = schedule_of(job, anchor_at=anchor_at)
-    return delay(job.name, slot, schedule.jitter, schedule.next_after(slot))
 
 
 def _anchor(plan: Plan, job: Job, now: datetime) -> datetime | None:

@@ -1,7 +1,7 @@
-"""Basis: what a plan is made from. It stands beside the plan, so that a change that no code of ours made is seen."""
+"""Basis: what a plan is made from. It is noted beside the plan, so that a change that no code of ours made is seen."""
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 from zlib import crc32
@@ -10,15 +10,18 @@ from django.conf import settings
 
 from scheduler.conf import conf
 from scheduler.exceptions import InvalidSchedule
-from scheduler.models import Job
-from scheduler.models.fields import Unreadable, write_schedule
+from scheduler.models import LONG_AGO, Job
+from scheduler.models.stored import Unreadable, write_schedule
 from scheduler.policy import Policy
 from scheduler.policy.codec import to_json
+from scheduler.policy.jitter import delay
+from scheduler.policy.misfire import RESOLUTION
 from scheduler.policy.overlap import Overlap
 from scheduler.schedules import OnActivity, Schedule
 from scheduler.schedules.base import naive_utc
 from scheduler.schedules.wallclock import instant_of, local, zone_of
 
+EPOCH = LONG_AGO  # 1970-01-01 00:00 UTC, from which Temporal counts intervals, too
 EPOCH_DIGITS = 10
 """Seconds until the year 2286; the column has room for so many beside the longest zone."""
 
@@ -140,3 +143,81 @@ def _short(text: str) -> str:
 def _follows(schedule: Schedule | Unreadable) -> bool:
     """Whether the slots depend on the zone of the project."""
     return isinstance(schedule, Schedule) and schedule.follows_timezone
+
+
+def may_run(job: Job, *, at: datetime | None = None) -> bool:
+    """Return whether the schedule of a job may start it: enabled, not stopped, or due for its probe.
+
+    A slot that is planned for a broken job is that of its probe; an attempt that was promised before may be due too
+    early for one.
+    """
+    probe_at = probe_from(job)
+    probing = probe_at is not None and (at is None or at >= probe_at)
+    return job.enabled and not (is_paused(job, at=at) or job.orphaned_at or (job.broken_at and not probing))
+
+
+def is_paused(job: Job, *, at: datetime | None = None) -> bool:
+    """Return whether a pause of its own stops a job; not one that is over by `at`, even if no process has ended it."""
+    is_over = at is not None and job.paused_until is not None and job.paused_until <= at
+    return job.paused_at is not None and not is_over
+
+
+def probe_from(job: Job) -> datetime | None:
+    """Return from when on a broken job may be probed; None when it is not broken, or waits for a person."""
+    if job.broken_at is None or not (wait := policy_of(job).breaker_probe_after):
+        return None
+    last_end: datetime = job.last_finished_at or job.broken_at
+    return last_end + wait
+
+
+def slots_begin(job: Job, now: datetime) -> datetime:
+    """Return after which instant the next slot of a job may lie: now, or as late as `starts_at` or its probe."""
+    policy, begin = policy_of(job), now
+    if policy.starts_at is not None and policy.starts_at > begin:
+        begin = policy.starts_at - RESOLUTION
+    return max(begin, probe_from(job) or begin)
+
+
+def end_of_backoff(job: Job) -> datetime | None:
+    """Return until when the job waits after the failures of its schedule; None when its last run was no failure."""
+    if not job.consecutive_failures or job.last_finished_at is None:
+        return None
+    end: datetime = job.last_finished_at + policy_of(job).backoff.step(job.consecutive_failures)
+    return end
+
+
+def last_instant(job: Job, now: datetime) -> datetime:
+    """Return `now`, or `ends_at` when that has passed: the job has no later slots."""
+    return min(now, policy_of(job).ends_at or now)
+
+
+def jitter_of(job: Job, slot: datetime, *, anchor_at: datetime | None = None) -> timedelta:
+    """Return how long after its slot the job starts."""
+    if not (isinstance(job.schedule, Unreadable) or job.schedule.jitter):
+        return timedelta(0)
+    schedule = schedule_of(job, anchor_at=anchor_at)
+    return delay(job.name, slot, schedule.jitter, schedule.next_after(slot))
+
+
+def beginning(job: Job, now: datetime) -> datetime:
+    """Return the anchor of a job that begins now; of one that was never planned, the end of an earlier run by hand.
+
+    Databases that share a lock must agree on the slots of an interval, or each would run its own: they count from one
+    instant that all of them know.
+    """
+    if job.schedule.from_completion and not job.plan_basis:
+        return min(now, job.last_finished_at or now)
+    return EPOCH if has_grid(job) and conf.LOCK_URL else now
+
+
+def has_grid(job: Job) -> bool:
+    """Return whether the slots of a job are counted from its anchor."""
+    return job.schedule.is_interval and not job.schedule.from_completion
+
+
+def slot_behind(schedule: Schedule, slot: datetime, now: datetime) -> datetime | None:
+    """Return the slot that follows one that was decided without a run.
+
+    Counted from completion there is no grid of slots that have passed, so the next one is counted from now.
+    """
+    return schedule.next_after(max(slot, now) if schedule.from_completion else slot)

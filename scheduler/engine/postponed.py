@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.models import Job, RunLog, Status, Trigger
-from scheduler.models.job import to_replan
+from scheduler.models.job_columns import to_replan
 
 A_MOMENT = timedelta(seconds=1)
 """After so long an attempt that is due, and has not started, is looked at again."""

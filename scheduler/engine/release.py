@@ -19,7 +19,7 @@ from scheduler.engine.replan import asked_at_once, runs_left
 from scheduler.engine.tasks.ends import give_back
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import LONG_AGO, Job, RunLog, Status, Trigger
-from scheduler.models.job import PLAN
+from scheduler.models.job_columns import PLAN
 from scheduler.models.primary import locked
 
 logger = logging.getLogger("scheduler")

@@ -11,7 +11,7 @@ from django.db.models import Count, F
 from scheduler.engine.dependencies import ends_of
 from scheduler.engine.plan import Ends, Known, Plan, planned
 from scheduler.models import LONG_AGO, Job, RunLog
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 
 
 class Facts:

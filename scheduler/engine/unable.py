@@ -16,7 +16,7 @@ from django.db.models import F, QuerySet
 from scheduler.engine.db.transactions import rewrite, write_transaction
 from scheduler.engine.events import SCHEDULER
 from scheduler.models import Instance, Job, RunLog
-from scheduler.models.job import UNABLE
+from scheduler.models.job_columns import UNABLE
 from scheduler.safetext import counted, visible
 
 if TYPE_CHECKING:

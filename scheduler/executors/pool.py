@@ -1,12 +1,9 @@
 """Pool: a fixed number of worker threads that start each run exactly at its instant, and have its caller call it."""
 
-import logging
 import os
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from contextvars import copy_context
-from itertools import count
 
 from scheduler.clock import Clock
 from scheduler.conf import conf
@@ -21,14 +18,11 @@ from scheduler.executors.forked import stay
 from scheduler.executors.live_run import Living
 from scheduler.executors.pace import BATCH_SECONDS, MOST_ASYNC, Pace
 from scheduler.executors.queue import Queue
+from scheduler.executors.worker_threads import WorkerThreads, join
 from scheduler.models.instance import Workers
-
-logger = logging.getLogger("scheduler")
 
 MOST_TOLD = 100
 """So many of the runs that wait for a worker are told to others by their keys."""
-LAST_STEPS = 0.2
-"""Seconds that an idle worker is given to end."""
 LEASE_LOOK = 0.1
 """Seconds between two looks whether runs may start again."""
 
@@ -60,11 +54,10 @@ class Pool:
         self._workers = workers
         self._changed = threading.Condition()
         self._queue = Queue()
-        self._numbers = count()
         self._held: set[int] = set()
         """The runs that wait for their start or go on: none is taken twice."""
         self._living: dict[int, Living] = {}
-        self._threads: list[threading.Thread] = []
+        self._threads = WorkerThreads(self._work)
         self._callers = Callers()
         self._busy = self._tasks_on_workers = 0
         """How many runs hold a worker, and how many of them are tasks."""
@@ -79,8 +72,8 @@ class Pool:
         with self._changed:
             if self._stopping:
                 return 0  # and workers that have ended are not replaced
-            self._start_missing_threads()
-            workers = sum(thread.is_alive() for thread in self._threads)
+            self._threads.complete(self._workers)
+            workers = self._threads.alive()
             free = workers - self._busy
             if free <= 0 < self._zombies() or len(self._living) - self._busy >= MOST_ASYNC:
                 return 0
@@ -90,7 +83,7 @@ class Pool:
     def task_capacity(self) -> int:
         """Return how many tasks may be claimed now: one worker is left to the plan, where there are several."""
         with self._changed:
-            workers = sum(thread.is_alive() for thread in self._threads)
+            workers = self._threads.alive()
             kept = int(workers > 1)
             free, quick = workers - self._busy - kept, workers - self._slow() - kept
             if self._stopping or len(self._living) - self._busy >= MOST_ASYNC:
@@ -98,8 +91,7 @@ class Pool:
             return self._pace.room(free=max(0, free), quick=max(0, quick), waiting=len(self._queue))
 
     def wants_tasks(self) -> bool:
-        """Return whether tasks may be claimed, and half of what may wait here has been started: so many are claimed at
-        once as are worth it."""
+        """Return whether tasks may be claimed, and half of what may wait here has been started: claims cost much."""
         with self._changed:
             waiting = self._queue.tasks
         return waiting <= (room := self.task_capacity()) and room > 0
@@ -112,7 +104,7 @@ class Pool:
     def reach(self) -> Reach:
         """Return what may be claimed ahead of its instant beyond the capacity, by what free workers end in a turn."""
         with self._changed:
-            free = sum(thread.is_alive() for thread in self._threads) - self._busy
+            free = self._threads.alive() - self._busy
             if self._stopping or free <= 0:
                 return NO_REACH
             return self._pace.reach(free=free, waiting=list(self._queue), living=list(self._living.values()))
@@ -198,70 +190,45 @@ class Pool:
         deadline = self._clock.monotonic() + seconds
         with self._changed:
             while self._living:
-                left = deadline - self._clock.monotonic()
-                if left <= 0:
+                if (left := deadline - self._clock.monotonic()) <= 0:
                     return False
                 self._clock.wait(self._changed, left)
         return True
 
     def close(self) -> None:
-        """End the loop of async tasks and the workers; one that is held by a run that never ends is left behind.
-
-        A thread that still runs while the interpreter shuts down can abort the process.
-        """
+        """End the loop of async tasks and the workers; one that is held by a run that never ends is left behind."""
         self.request_stop()
         loop = self._callers.loop.stop()
-        held = {living.thread_id for living in self.living() if living.holds_worker}
-        idle = [thread for thread in self._threads if thread.ident not in held]
-        for thread in [*idle, *([loop] if loop else [])]:
-            if thread is not threading.current_thread():
-                thread.join(LAST_STEPS)
+        self._threads.join_idle({living.thread_id for living in self.living() if living.holds_worker})
+        join([loop] if loop else [])
 
     def told(self) -> Workers:
         """Return how many workers there are and hold a run, and what waits for one, for the row of the instance."""
         with self._changed:
-            waiting = [one.claimed.run.pk for one in self._queue]
-            apart = [run_id for run_id, one in self._living.items() if not one.holds_worker]
-            return Workers(
-                self._workers, self._busy, len(waiting), tuple(waiting[:MOST_TOLD]), tuple(apart[:MOST_TOLD])
-            )
+            waiting = tuple(one.claimed.run.pk for one in self._queue)
+            apart = tuple(run_id for run_id, one in self._living.items() if not one.holds_worker)
+            return Workers(self._workers, self._busy, len(waiting), waiting[:MOST_TOLD], apart[:MOST_TOLD])
 
     def thread_states(self) -> dict[str, bool]:
         """Return which workers live, by thread name."""
-        return {thread.name: thread.is_alive() for thread in list(self._threads)}
+        return self._threads.states()
 
     def loop_state(self) -> dict[str, bool]:
         """Return whether the thread of async tasks lives, by its name; nothing when there is none."""
         return self._callers.loop.thread_states()
 
-    def _start_missing_threads(self) -> None:
-        died = [thread for thread in self._threads if not thread.is_alive()]
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
-        for thread in died:
-            _say_died(thread)
-        for _ in range(self._workers - len(self._threads)):
-            thread = threading.Thread(target=self._work, name=f"scheduler-worker-{next(self._numbers)}", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:  # no more threads to be had: fewer workers claim less, nothing is lost
-                return
-            self._threads.append(thread)
-
     def _enqueue(self, claimed: Claimed, due: float, *, is_due: bool) -> None:
         if claimed.run.pk not in self._held:
-            living = self._prepared(claimed, due)  # first, since this may fail
+            caller = self._callers.of(claimed)  # all that the start needs is made ahead of it, and may fail
+            on_loop = caller is self._callers.loop
+            living = Living(claimed, self._context_for(claimed), caller, on_loop=on_loop, due=due)
             self._held.add(claimed.run.pk)
             self._queue.put(living, is_due=is_due)
 
-    def _prepared(self, claimed: Claimed, due: float) -> Living:
-        """Return all that the start needs, made ahead of it."""
-        caller = self._callers.of(claimed)
-        return Living(claimed, self._context_for(claimed), caller, on_loop=caller is self._callers.loop, due=due)
-
     def _slow(self) -> int:
         """Return how many workers are held by runs that take longer than a batch."""
-        longest_ago = self._clock.monotonic() - BATCH_SECONDS
-        return sum(one.holds_worker and one.began < longest_ago for one in self._living.values())
+        before = self._clock.monotonic() - BATCH_SECONDS
+        return sum(one.holds_worker and one.began < before for one in self._living.values())
 
     def _zombies(self) -> int:
         return sum(one.holds_worker and (one.over_time or one.abandoned) for one in self._living.values())
@@ -272,8 +239,7 @@ class Pool:
             pass
 
     def _carry_out_next(self, ended: list[Living]) -> bool:
-        living = self._take(ended)
-        if living is None:
+        if (living := self._take(ended)) is None:
             return False
         if (over := self._carried_out(living)) is not None:
             ended.append(over)
@@ -292,8 +258,7 @@ class Pool:
                 wait = self._queue.wait(now, tasks=self._tasks_on_workers < max(1, self._workers - 1))
                 if wait <= 0 and self._may_start():
                     return self._begin(self._queue.take(now), now)
-                wait = wait if wait > 0 else LEASE_LOOK
-                self._clock.wait(self._changed, wait)
+                self._clock.wait(self._changed, wait if wait > 0 else LEASE_LOOK)
         return None
 
     def _begin(self, living: Living, now: float) -> Living:
@@ -304,6 +269,7 @@ class Pool:
 
     def _hold(self, living: Living, change: int) -> None:
         """Count a run that holds a worker, or lets go of it."""
+        living.holds_worker = change > 0
         self._busy += change
         self._tasks_on_workers += change * living.is_task
 
@@ -336,7 +302,6 @@ class Pool:
         """Note that a run goes on without its worker, unless it has ended since."""
         with self._changed:
             if living.holds_worker:
-                living.holds_worker = False
                 self._hold(living, -1)
         self._freed()
 
@@ -358,19 +323,9 @@ class Pool:
         del self._living[living.claimed.run.pk]
         self._held.discard(living.claimed.run.pk)
         if living.holds_worker:
-            living.holds_worker = False
             self._hold(living, -1)
             if not living.on_loop:
                 self._pace.note(living.claimed.job.task, living.took)
         if self._stopping:
             self._changed.notify_all()
         self._freed()
-
-
-def _say_died(worker: threading.Thread) -> None:
-    with suppress(Exception):  # a logging handler that fails must not end the dispatcher
-        logger.error(
-            "The worker %s died; a new one is started",
-            worker.name,
-            extra={"action": "service_restarted", "service": worker.name},
-        )

@@ -8,7 +8,8 @@ from scheduler.models.fields import LONG_AGO
 from scheduler.models.group import ALL_GROUPS, EVERYTHING, Group, TakenGroups, in_groups
 from scheduler.models.idempotency_key import IdempotencyKey
 from scheduler.models.instance import Instance
-from scheduler.models.job import AT_ONCE, Job
+from scheduler.models.job import Job
+from scheduler.models.job_columns import AT_ONCE
 from scheduler.models.job_event import EventKind, JobEvent
 from scheduler.models.job_state import JobState
 from scheduler.models.job_watch import JobWatch

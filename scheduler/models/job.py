@@ -1,18 +1,14 @@
 """Job: one task, one schedule, its policies and its state."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Self
 
 from django.db import models
-from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.conf import conf
-from scheduler.definition import COLUMNS
 from scheduler.models.fields import (
-    LONG_AGO,
     BigCountField,
     BigField,
     CountField,
@@ -24,56 +20,23 @@ from scheduler.models.fields import (
     ShapedField,
     ShortTextField,
     SmallField,
-    Unreadable,
-    meant_policy,
-    meant_schedule,
 )
-from scheduler.models.job_state import JobState
+from scheduler.models.job_columns import (
+    AT_ONCE,
+    DEFINITION_COLUMNS,
+    PLAN,
+    PLANNING_COLUMNS,
+    REPEATED,
+    repeated,
+    replanned_from,
+    to_replan,
+)
+from scheduler.models.job_state import HowItStands
 from scheduler.models.names import NameField
 from scheduler.models.primary import PrimaryQuerySet
 from scheduler.policy import Policy
-from scheduler.schedules import Manual, Schedule, Slots, dependent_kinds
+from scheduler.schedules import Manual, dependent_kinds
 from scheduler.signals import after_commit, jobs_changed
-
-AT_ONCE = LONG_AGO
-"""When a job wakes that the dispatcher looks at without waiting: earlier than any clock says, and than other jobs."""
-
-GOES_ON_FROM = ("replan_from", "next_run_at", "paused_until")
-WHERE_IT_GOES_ON = Coalesce(*GOES_ON_FROM)
-"""Replan from here without dropping a slot; a paused job has no next slot."""
-
-
-def to_replan(since: Any = None, *, wake_at: datetime | None = AT_ONCE) -> dict[str, Any]:
-    """Return the columns of a stale plan, which is made again from `since`, else from the moment of that on.
-
-    MariaDB assigns one by one, so `since` comes first: it may be made of what the plan had.
-    """
-    return {"replan_from": since, "next_run_at": None, "stale": True, "wake_at": wake_at}
-
-
-NO_PLAN: dict[str, Any] = {"replan_from": None, "next_run_at": None, "stale": False, "wake_at": None}
-"""The columns of a job that has no slot to come, and that the dispatcher need not look at."""
-
-UNABLE = "No process can run it now: "
-"""How the problem of a job begins that every live instance fails to read or to claim. It stays due, and may heal."""
-
-REFUSED = "The database does not take what the code says of it: "
-CLOSES = "What the code says of it closes a circle: "
-"""How the problems begin that keep a job from being planned until it is changed. An orphan has one of its own."""
-
-DEFINITION_COLUMNS = ("name", "task", *COLUMNS, "overridden_fields")
-"""What people and code decide; everything else is the scheduler's own."""
-
-OF_POLICY = ("overlap", "executor", "expects")
-REPEATED = {"schedule": ("schedule_kind",), "policy": OF_POLICY}
-"""Columns of which another one repeats a word, so that conditions need not look into their text."""
-
-PLAN = ("replan_from", "next_run_at", "wake_at", "stale")
-"""The columns that a plan is made of."""
-
-PLANNING_COLUMNS = frozenset({"schedule", "policy", "enabled", "task"})
-"""A change of one of these makes the plan of a job stale."""
-
 
 LOOKED_THROUGH = 100
 """Rows of a job, the newest, among which its last error is looked for."""
@@ -107,7 +70,7 @@ class JobQuerySet(PrimaryQuerySet["Job"]):
         if changes.keys() & set(DEFINITION_COLUMNS):
             changes.setdefault("updated_at", SYSTEM_CLOCK.now())
         if PLANNING_COLUMNS & changes.keys() and "wake_at" not in changes:
-            changes = to_replan(_replanned_from(changes)) | changes
+            changes = to_replan(replanned_from(changes)) | changes
         changes |= repeated(changes)
         if "schedule" in changes and changes.get("schedule_kind") in dependent_kinds():
             changes.setdefault("anchor_at", None)
@@ -137,7 +100,7 @@ class JobQuerySet(PrimaryQuerySet["Job"]):
         return created
 
 
-class Job(models.Model):
+class Job(HowItStands, models.Model):
     """One task on one schedule. The scheduler writes only its own columns, each write conditional on the token."""
 
     # What a person or the code decides.
@@ -253,7 +216,7 @@ class Job(models.Model):
         columns = columns.union(*map(REPEATED.__getitem__, columns & REPEATED.keys()))
         changed = self._changed(columns & PLANNING_COLUMNS)
         if changed:
-            self.make_stale(_replanned_from(changed))
+            self.make_stale(replanned_from(changed))
             columns |= {*PLAN}
         if "schedule" in changed and self.schedule_kind in dependent_kinds():
             self.anchor_at = None
@@ -305,94 +268,10 @@ class Job(models.Model):
         return f"{self.pk}-{self.version}"
 
     @property
-    def in_group(self) -> str:
-        """Its group; that of SCHEDULER_DEFAULT_GROUP where it names none, and empty without that."""
-        return self.group or conf.DEFAULT_GROUP
-
-    @property
-    def job_state(self) -> JobState:
-        """The state in one word; the first that applies."""
-        return JobState.RUNNING if self.active_runs else self.state_at_rest
-
-    @property
-    def state_at_rest(self) -> JobState:
-        """The state in one word, whether or not the job is running."""
-        if not self.is_readable:
-            return JobState.INVALID
-        if self.orphaned_at:
-            return JobState.ORPHANED
-        if self.problem:
-            return JobState.INVALID
-        if not self.enabled:
-            return JobState.DISABLED
-        if self.broken_at:
-            return JobState.BROKEN
-        if self.paused_at:
-            return JobState.PAUSED
-        return JobState.FINISHED if self._is_finished() else JobState.SCHEDULED
-
-    @property
-    def is_readable(self) -> bool:
-        """Whether this process can read the schedule and the policies."""
-        return not (isinstance(self.schedule, Unreadable) or isinstance(self.policy, Unreadable))
-
-    @property
-    def is_set_aside(self) -> bool:
-        """Whether its problem keeps it from being planned, until the job is changed."""
-        return bool(self.problem) and not self.problem.startswith(UNABLE)
-
-    @property
-    def next_start_at(self) -> datetime | None:
-        """When the next slot is to start: later than the slot by jitter, backoff or a postponed attempt.
-
-        None where there is no next slot, or the end of a run decides on it.
-        """
-        start: datetime | None = self.wake_at if self.next_run_at is not None else None
-        return start
-
-    @property
     def last_error(self) -> str:
         """The error of the run that failed last, among the newest `LOOKED_THROUGH` rows; empty if none. One query."""
         newest = self.runs.order_by("-scheduled_for", "-attempt").values_list("error", flat=True)[:LOOKED_THROUGH]
         return next((error for error in newest if error), "")
-
-    @property
-    def ended_runs(self) -> int:
-        """How many runs of the job have ended, however."""
-        return self.successes + self.failures + self.timeouts + self.losses + self.cancellations
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the run that ended last was the last attempt of its slot."""
-        return not self._goes_on()
-
-    def _is_finished(self) -> bool:
-        is_planned = self.wake_at is not None or self.next_run_at is not None
-        return not is_planned and self._has_an_end() and not self._goes_on()
-
-    def _has_an_end(self) -> bool:
-        return self.schedule.slots is Slots.ONE or self.policy.ends_at is not None or self.policy.max_runs is not None
-
-    def _goes_on(self) -> bool:
-        """Whether the run that ended last was not the last attempt of its slot: another one is promised."""
-        if self.last_finished_at is None:
-            return False
-        return self.last_outcome_at is None or self.last_outcome_at < self.last_finished_at
-
-
-def _replanned_from(changed: Collection[str]) -> Coalesce | None:
-    """Return from where to replan a job: if it keeps its schedule, no due or missed slot is dropped."""
-    return None if {"schedule", "enabled"}.intersection(changed) else WHERE_IT_GOES_ON
-
-
-def repeated(columns: Mapping[str, Any]) -> dict[str, str]:
-    """Return the columns that repeat a word of a schedule or a policy among `columns`.
-
-    What cannot be read here keeps the word that a process wrote that could.
-    """
-    schedule, policy = meant_schedule(columns.get("schedule")), meant_policy(columns.get("policy"))
-    kind = {"schedule_kind": schedule.kind} if isinstance(schedule, Schedule) else {}
-    return kind | ({name: str(getattr(policy, name)) for name in OF_POLICY} if isinstance(policy, Policy) else {})
 
 
 def announce(using: str | None) -> None:

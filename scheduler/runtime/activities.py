@@ -12,7 +12,7 @@ from scheduler.activity.service import Users, complete, take, users_of
 from scheduler.activity.store.chosen import chosen_store
 from scheduler.conf import conf
 from scheduler.engine.base import Engine
-from scheduler.engine.control.definition import get_job
+from scheduler.engine.control.lookup import get_job
 from scheduler.engine.db.shared_time import shared_now
 from scheduler.exceptions import InvalidOption, TaskFailed, UnknownJob, UnknownTask
 from scheduler.registry import Registry, Task, registry

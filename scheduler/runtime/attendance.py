@@ -198,11 +198,11 @@ def _told_context(claimed: Claimed, log: Line) -> RunContext:
     return context
 
 
-def _begin_anew_in_child() -> None:
+def _start_over_in_child() -> None:
     """A forked child has neither the threads nor the row of its parent, and a lock of it may be held for ever."""
     global _here
     _here = _Here()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew_in_child)
+    os.register_at_fork(after_in_child=_start_over_in_child)

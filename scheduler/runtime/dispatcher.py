@@ -22,6 +22,7 @@ from scheduler.engine.sync.follow_code import follow_refused, follow_renamed
 from scheduler.engine.tasks.queues import most_by_group
 from scheduler.engine.tick import Tick, tick
 from scheduler.executors.pool import Pool
+from scheduler.executors.stream import A_MOMENT, Stream
 from scheduler.runtime import publish
 from scheduler.runtime.database_clock import DatabaseClock, StepWatch
 from scheduler.runtime.handing import Handing
@@ -38,13 +39,6 @@ DOUBT_SECONDS = 60.0
 REFUSED_SECONDS = 5.0
 BEATS_TO_WAIT = 2
 BETWEEN_RESCUES = 0.2
-A_MOMENT = 0.005
-"""Seconds in which a task that was claimed may start: the next pass would compete with it for the interpreter."""
-FEW_TASKS, MANY_TASKS, LATELY = 4, 16, 0.05
-"""So many may be enqueued by one request. More at once, or `MANY_TASKS` in `LATELY` seconds, come in a stream."""
-GATHER_SECONDS, LONGEST_GATHER = 0.01, 0.05
-PASS_TO_GATHER = 10
-"""While tasks come in a stream, passes take a tenth of the time at most, unless they are very slow."""
 NONE: Mapping[str, Handing] = {}
 
 
@@ -57,8 +51,6 @@ class Dispatcher:
     """Whether runs for users, if there are any to come, wait for a worker that they may have."""
     tasks_wait = False
     """Whether tasks wait for a worker that they may have."""
-    gathers = False
-    """Whether so many tasks are being enqueued that the next look comes by itself, in a moment."""
     _task_came = False
     """Whether a task was enqueued here since the last pass began."""
     sleeps_until: datetime | None = None
@@ -70,8 +62,6 @@ class Dispatcher:
     """The instant of the pass that is under way, or that had no end."""
     _began = 0.0
     """When the pass began, on the monotonic clock."""
-    _lately: tuple[float, int] = (0.0, 0)
-    """Since when tasks are counted, and how many were taken since."""
     _swept_to = 0
     _users_beside: frozenset[str] | None = None
     """The tasks that follow what users do and hold no worker; None where no task follows them."""
@@ -100,6 +90,7 @@ class Dispatcher:
         self._clock = clock
         self._local_watch = StepWatch(clock.local)
         self._plan_again_at: list[float] = []
+        self.stream = Stream()
         self._wake = wake
         self._stopping = stopping
         """Whether no claim may be started any more."""
@@ -121,7 +112,7 @@ class Dispatcher:
         """Look for a task that was enqueued here: now, or with those that follow. A pass for each would cost more than
         the tasks."""
         self._task_came = True
-        if not self.gathers:
+        if not self.stream.flows:
             self._wake()
 
     def freed(self) -> None:
@@ -179,23 +170,15 @@ class Dispatcher:
         self.starved = passed.starved
         self.tasks_wait = passed.tasks_wait
         self.users_wait = room is not None and self._pool.room_for_users() <= 0
-        self.gathers = self._come_in_a_stream(passed.tasks)  # before the question: a task that comes later wakes us
-        if passed.again or self._has_room() or (self._task_came and not self.gathers):
+        self.stream.note(passed.tasks, self._began)  # before the question: a task that comes later wakes us
+        if passed.again or self._has_room() or (self._task_came and not self.stream.flows):
             return 0.0
         return min(self._seconds_to_sleep(passed.wake_at), self._seconds_to_gather(passed))
 
-    def _come_in_a_stream(self, tasks: int) -> bool:
-        """Whether so many tasks were taken that more are about to be enqueued."""
-        since, count = self._lately
-        since, count = (self._began, 0) if self._began - since > LATELY else (since, count)
-        self._lately = since, count + tasks
-        return tasks > FEW_TASKS or (tasks > 0 and count + tasks >= MANY_TASKS)
-
     def _seconds_to_gather(self, passed: Tick) -> float:
         """Return the seconds until the next look for tasks, at the latest."""
-        if self.gathers:
-            took = self._clock.monotonic() - self._began
-            return min(max(GATHER_SECONDS, took * PASS_TO_GATHER), LONGEST_GATHER)
+        if self.stream.flows:
+            return self.stream.seconds(self._clock.monotonic() - self._began)
         return A_MOMENT if passed.tasks and not passed.tasks_wait else LONGEST_WAIT
 
     def _room_for_users(self) -> Room | None:

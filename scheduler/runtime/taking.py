@@ -23,8 +23,8 @@ from scheduler.exceptions import Refused
 from scheduler.executors.inherited import drop_inherited
 from scheduler.executors.sanitize import keep_tail, progress_of
 from scheduler.models import RunLog, Status
-from scheduler.models.fields import Unreadable
 from scheduler.models.instance import FOR_AN_ATTEMPT
+from scheduler.models.stored import Unreadable
 from scheduler.runtime.attendance import Attendance, attending
 from scheduler.runtime.interrupt import StopRequest
 from scheduler.runtime.one_run import is_private, see_through

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from scheduler import get_job
+from scheduler.clock import NEW_YEAR
 from scheduler.models import JobState
-from scheduler.testing import NEW_YEAR, simulate
+from scheduler.testing import simulate
 from tests.acceptance.servers import start_server, wait_until
 from tests.docs.pages import ROOT, blocks
 

@@ -114,7 +114,7 @@ def test_one_place_decides_on_late_slots_and_its_table_is_where_the_page_says() 
     callers = {path.name for path in SOURCES if "misfire.judge(" in path.read_text()}
     assert callers == {"decide.py"}
     forks = {path.name for path in SOURCES if "Misfire.RUN_ALL" in path.read_text() and path.name != "misfire.py"}
-    assert forks == {"by_plan.py", "policy_words.py", "bids.py"}, "these only say beforehand what it will decide"
+    assert forks == {"by_start.py", "policy_words.py", "bids.py"}, "these only say beforehand what it will decide"
 
 
 def test_an_option_has_three_places_and_no_other_file_lists_options() -> None:

@@ -11,7 +11,7 @@ from tests.sources import tree_of
 PACKAGE = Path(scheduler.__file__).parent
 SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if "migrations" not in path.parts)
 ENGINE = PACKAGE / "engine"
-LINES, LINES_OF_FUNCTION, MODULES = 400, 40, 24
+LINES, LINES_OF_FUNCTION, MODULES = 331, 40, 24
 
 
 def place(path: Path, line: int = 1) -> str:

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from scheduler.clock import ManualClock
 from scheduler.engine.base import Claimed
 from scheduler.engine.instances import dead_instances
 from scheduler.engine.mend.clock_change import clock_moved_back, was_set_back
@@ -21,7 +22,6 @@ from scheduler.runtime.database_clock import DatabaseClock
 from scheduler.runtime.heartbeat import Heartbeat
 from scheduler.runtime.recorder import Recorder
 from scheduler.schedules import AfterJobs, Every
-from scheduler.testing import ManualClock
 from tests.factories import HOUR, T0, at, claim_one, ended, finish, make_engine, make_job, run_at
 
 database = pytest.mark.django_db

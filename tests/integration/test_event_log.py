@@ -5,12 +5,12 @@ import logging
 import pytest
 
 from scheduler import signals
+from scheduler.clock import ManualClock
 from scheduler.engine.finish import Finished, finish_runs
 from scheduler.exceptions import TaskFailed
 from scheduler.executors.call import context_for, invoke
 from scheduler.models import Status
 from scheduler.runtime import publish
-from scheduler.testing import ManualClock
 from tests.factories import at, claim_one, finish, make_engine, make_job, make_registry
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from scheduler.engine.db import shared_time
 from scheduler.engine.explain.explain_slot import Verdict, explain_slot, explain_text
 from scheduler.exceptions import InvalidOption, UnknownJob
 from scheduler.models import Instance, Job, RunLog, Status
-from scheduler.models.job import to_replan
+from scheduler.models.job_columns import to_replan
 from scheduler.registry import registry
 from scheduler.schedules import DailyAt, Every, Once
 from scheduler.schedules.instants import instant_text

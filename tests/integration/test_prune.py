@@ -11,6 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from scheduler.clock import ManualClock
 from scheduler.engine.base import Engine
 from scheduler.engine.db.bulk import insert_runs
 from scheduler.engine.retention import prune as module
@@ -19,7 +20,6 @@ from scheduler.engine.retention.prune import prune, prune_some, surplus
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import OPEN, Job, RunLog, Status, Trigger
 from scheduler.schedules import Every
-from scheduler.testing import ManualClock
 from tests.factories import DAY, MINUTE, T0, at, claim_at, make_engine, make_job, run_at
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from django.db import connections, transaction
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.context import current_run
-from scheduler.executors import pool
+from scheduler.executors import worker_threads
 from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.registry import Registry, register
 from scheduler.runtime import parts, recorder, service, watchdog
@@ -25,7 +25,7 @@ from tests.integration.conftest import FILE_ALIAS
 pytestmark = pytest.mark.usefixtures("file_database")
 
 PATIENCE = 20.0
-PATIENTLY = mock.patch.multiple(pool, LAST_STEPS=PATIENCE)
+PATIENTLY = mock.patch.multiple(worker_threads, LAST_STEPS=PATIENCE)
 """A stop gives idle threads a moment to end, too short a one on a busy machine: whether they end is the matter."""
 
 

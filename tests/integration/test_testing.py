@@ -9,12 +9,13 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.test import TestCase
 
+from scheduler.clock import ManualClock
 from scheduler.engine.control import pause_all, pause_group, pause_job, run_now
 from scheduler.exceptions import InvalidOption, UnknownJob, UnknownTask
 from scheduler.models import Instance, Job, Status, Trigger
 from scheduler.registry import Registry, register, registry
 from scheduler.schedules import Cron, DailyAt, Every
-from scheduler.testing import ManualClock, ManualScheduler, assert_next_run, assert_ran, run_due, simulate
+from scheduler.testing import ManualScheduler, assert_next_run, assert_ran, run_due, simulate
 from tests.factories import DAY, HOUR, T0, at, make_registry
 
 pytestmark = pytest.mark.django_db

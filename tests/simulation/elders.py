@@ -7,8 +7,8 @@ from unittest import mock
 
 from scheduler.conf import conf
 from scheduler.models import fields
-from scheduler.models.fields import Unreadable, write_schedule
-from scheduler.models.job import UNABLE
+from scheduler.models.job_columns import UNABLE
+from scheduler.models.stored import Unreadable, write_schedule
 from tests.simulation.rows import REFUSAL, Violation, read_instances
 
 if TYPE_CHECKING:

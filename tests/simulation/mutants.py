@@ -28,7 +28,7 @@ from scheduler.engine import (
 from scheduler.engine.base import Claimed
 from scheduler.engine.mend import sweep
 from scheduler.engine.outcome import Settled
-from scheduler.models import Instance, Job, RunLog, Trigger, fields
+from scheduler.models import Instance, Job, RunLog, Trigger, fields, stored
 from scheduler.models.run import CAUSES, RunQuerySet
 from scheduler.policy import misfire
 from tests.simulation import checkpoints, elsewhere, node, strangers
@@ -238,7 +238,7 @@ def no_distrust_of_shapes() -> AbstractContextManager[Any]:
 
 def no_distrust_of_schedules() -> AbstractContextManager[Any]:
     """A schedule that cannot be read is an error of the whole query."""
-    return mock.patch.object(fields, "read_schedule", fields.parse)
+    return mock.patch.object(fields, "read_schedule", stored.parse)
 
 
 def no_leaving_to_others() -> AbstractContextManager[Any]:

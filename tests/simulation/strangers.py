@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection
 
 from scheduler.models import Job, RunLog
-from scheduler.models.fields import write_schedule
+from scheduler.models.stored import write_schedule
 from tests.simulation.draw import draw_times
 from tests.simulation.people import any_job, made_by_people
 from tests.simulation.world import World

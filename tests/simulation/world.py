@@ -9,11 +9,10 @@ from unittest import mock
 
 from django.test import override_settings
 
-from scheduler.clock import SYSTEM_CLOCK
+from scheduler.clock import SYSTEM_CLOCK, ManualClock
 from scheduler.engine.instances import Process
-from scheduler.models.fields import write_schedule
+from scheduler.models.stored import write_schedule
 from scheduler.registry import register, registry
-from scheduler.testing import ManualClock
 from tests.factories import T0
 from tests.simulation.draw import GROUPS, draw_job
 from tests.simulation.elsewhere import Elsewhere

@@ -36,7 +36,7 @@ from scheduler.engine.db.transactions import outside_transactions
 from scheduler.engine.views.datetimes import lasted
 from scheduler.engine.views.job_view import JobView, views_of
 from scheduler.models import Job, RunLog
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 from scheduler.schedules import Schedule
 
 if TYPE_CHECKING:

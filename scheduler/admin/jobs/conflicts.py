@@ -17,7 +17,8 @@ from scheduler.admin.jobs.policy_text import text_of
 from scheduler.admin.times import DASH
 from scheduler.definition import COLUMNS
 from scheduler.models import Job
-from scheduler.models.fields import ScheduleField, Unreadable, read_schedule
+from scheduler.models.fields import ScheduleField
+from scheduler.models.stored import Unreadable, read_schedule
 from scheduler.policy import Policy
 
 TOLD = ("name", "task", *COLUMNS)

@@ -24,7 +24,7 @@ from scheduler.admin.request_values import whole_number
 from scheduler.engine import control
 from scheduler.exceptions import SchedulerError
 from scheduler.models import Job
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 from scheduler.policy import Policy
 from scheduler.registry import Task
 

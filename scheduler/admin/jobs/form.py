@@ -30,7 +30,7 @@ from scheduler.engine.control import checked_schedule, has_users, refuse_wrong_c
 from scheduler.engine.views.preview import Preview, preview
 from scheduler.exceptions import ConfigurationError, InvalidOption, InvalidSchedule, SchedulerError
 from scheduler.models import Job
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 from scheduler.registry import registry
 from scheduler.schedules import Schedule
 from scheduler.schedules.kinds import KINDS

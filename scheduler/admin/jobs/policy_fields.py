@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from scheduler.admin.jobs.policy_options import Option, executor_words, option_groups
 from scheduler.admin.jobs.policy_text import choices_of, text_of, value_of
 from scheduler.exceptions import ConfigurationError, InvalidOption
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 from scheduler.policy import DEFAULT_POLICY, Policy
 from scheduler.policy.base import differences
 from scheduler.policy.codec import kind_of, read_option

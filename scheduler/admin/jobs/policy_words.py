@@ -7,7 +7,7 @@ from django.utils.translation import ngettext
 
 from scheduler.activity.keys import NAMES
 from scheduler.engine.views.job_view import JobView
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 from scheduler.policy import Policy
 from scheduler.policy.backoff import Steps
 from scheduler.policy.base import GateClosed, OnLost, OnStuck

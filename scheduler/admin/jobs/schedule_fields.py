@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from scheduler.exceptions import InvalidSchedule
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 from scheduler.schedules import Schedule, parse
 from scheduler.schedules.fields import Choice, Field, Flag, Several, Whole
 from scheduler.schedules.kinds import KINDS

@@ -13,8 +13,8 @@ from scheduler.admin.times import DASH, instant, log_lines, relative, with_times
 from scheduler.engine.views.datetimes import lasted
 from scheduler.engine.views.history import told_kwargs
 from scheduler.models import Instance, RunLog, Status, Trigger
-from scheduler.models.fields import Unreadable
 from scheduler.models.result_ids import id_of
+from scheduler.models.stored import Unreadable
 from scheduler.policy.executor import handovers
 
 TAIL = 500

@@ -10,8 +10,8 @@ from scheduler.engine.views.job_view import JobView
 from scheduler.engine.views.pauses import Hold
 from scheduler.engine.views.result import result_of, session_of
 from scheduler.models import Job, JobState
-from scheduler.models.fields import Unreadable
 from scheduler.models.run import COUNTERS
+from scheduler.models.stored import Unreadable
 from scheduler.policy.base import differences
 from scheduler.policy.codec import plain
 

@@ -5,14 +5,11 @@ from scheduler.engine.control.calls import refuse_wrong_call
 from scheduler.engine.control.definition import (
     add_job,
     add_job_once,
-    ask_to_enable,
     checked_schedule,
     compare_job,
     follow_code,
-    get_job,
     insert_job,
     kept_still,
-    list_jobs,
     set_job,
     set_job_once,
     update_job,
@@ -20,8 +17,10 @@ from scheduler.engine.control.definition import (
 )
 from scheduler.engine.control.forusers import has_users, names_no_user
 from scheduler.engine.control.further import run_failed_again
+from scheduler.engine.control.gate import ask_to_enable
 from scheduler.engine.control.history import clear_history, get_job_events, job_once_named
 from scheduler.engine.control.keyed import KeyedRequest, forget_keys
+from scheduler.engine.control.lookup import get_job, list_jobs
 from scheduler.engine.control.once import acancel_once, arun_once, cancel_once, run_once
 from scheduler.engine.control.pause import (
     pause_all,

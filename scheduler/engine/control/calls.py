@@ -6,7 +6,7 @@ from typing import Any
 from scheduler.exceptions import InvalidOption
 from scheduler.models import Job
 from scheduler.models.carriers import is_carrier
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 from scheduler.placeholders import refuse_templates
 from scheduler.policy import Policy
 from scheduler.registry import registry

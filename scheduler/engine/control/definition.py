@@ -5,14 +5,15 @@ from contextlib import contextmanager
 from typing import Any, Unpack
 
 from django.db import DatabaseError
-from django.db.models import Q
 
-from scheduler.arguments import checked_flag, checked_name, checked_text, did_you_mean, is_name
+from scheduler.arguments import checked_name, checked_text
 from scheduler.definition import CHECKS, COLUMNS, Definition, checked_interval
 from scheduler.engine.base import Engine
 from scheduler.engine.control.calls import refuse_wrong_call
 from scheduler.engine.control.forusers import refuse_for_users, refuse_without_users
+from scheduler.engine.control.gate import Columns, ask_to_enable, task_to_ask
 from scheduler.engine.control.keyed import Begun, KeyedRequest
+from scheduler.engine.control.lookup import get_job
 from scheduler.engine.control.plan_now import plan_at_once
 from scheduler.engine.control.versions import IfVersion, refuse_other_version, unchanged
 from scheduler.engine.db.shared_time import shared_now
@@ -21,65 +22,16 @@ from scheduler.engine.dependencies import replan_dependents
 from scheduler.engine.events import creations, write_events
 from scheduler.engine.sync.follow_code import CODE_COLUMNS, differences_from_code
 from scheduler.engine.sync.overrides import OPTIONS, overridden_by
-from scheduler.engine.views.history import told_of_name
-from scheduler.engine.views.job_view import state_of, told_of
-from scheduler.engine.views.pauses import HELD
-from scheduler.exceptions import InvalidOption, Refused, UnknownJob
-from scheduler.models import Job, JobState, in_groups
-from scheduler.models.carriers import CARRIERS
-from scheduler.models.fields import Unreadable
-from scheduler.models.job import PLANNING_COLUMNS
+from scheduler.exceptions import InvalidOption, Refused
+from scheduler.models import Job
+from scheduler.models.job_columns import PLANNING_COLUMNS
 from scheduler.models.primary import locked
+from scheduler.models.stored import Unreadable
 from scheduler.options import Changes, Given, ScheduleLike, refuse_unknown
 from scheduler.policy.base import differences
 from scheduler.policy.codec import from_options
 from scheduler.registry import Task, registry
-from scheduler.safetext import shown
 from scheduler.schedules import Schedule, parse, refuse_cycle
-
-Columns = dict[str, Any]
-"""Columns of a job's row, each with its value."""
-
-
-def get_job(name: str) -> Job:
-    """Return the job of this name; raises UnknownJob with near names."""
-    job = Job.objects.filter(name=name).first() if is_name(name) else None
-    if job is None:
-        if isinstance(name, str) and name in registry:
-            text = f"The task {name!r} is registered; its job is made by `migrate`, or when the scheduler starts."
-            raise UnknownJob(text)
-        if (told := told_of_name(name)) if is_name(name) else "":
-            raise UnknownJob(f"There is no job {shown(name)}. {told}")
-        names = {*Job.objects.values_list("name", flat=True), *registry.names()}
-        hint = f"{did_you_mean(name, names)}{registry.told_failures()}"
-        raise UnknownJob(f"There is no job {shown(name)}.{hint}")
-    return told_of([job])[0]
-
-
-def list_jobs(
-    *, state: str | None = None, task: str | None = None, group: str | None = None, enabled: bool | None = None
-) -> list[Job]:
-    """Return the jobs that all given filters let through, sorted by name; raises InvalidOption for an unknown state
-    and for what can be no name.
-
-    `state` is the word of their `view`, `group=""` means jobs without one. Those that only carry tasks that were
-    enqueued are left out.
-    """
-    wanted: dict[str, Any] = {} if task is None else {"task": checked_text("task", task)}
-    if enabled is not None:
-        wanted["enabled"] = checked_flag("enabled", enabled)
-    of_group = Q() if group is None else in_groups([checked_text("group", group)])
-    found: Any = Job.objects.filter(of_group, ~CARRIERS, **wanted)
-    if state is None:
-        return told_of(found)
-    word = _checked_state(state)
-    return told_of(job for job in found.annotate(is_held=HELD) if state_of(job, job.is_held) == word)
-
-
-def _checked_state(state: str) -> JobState:
-    if state not in JobState.values:
-        raise InvalidOption(f"state is {shown(state)}; it must be one of {', '.join(JobState.values)}.")
-    return JobState(state)
 
 
 def add_job(name: str, task: str, schedule: ScheduleLike, *, actor: str = "", **given: Unpack[Given]) -> Job:
@@ -224,16 +176,6 @@ def write_definition(name: str, columns: Columns, asked: Task | None, actor: str
     return _write(name, lambda job: _as_overrides(job, columns), asked, actor)
 
 
-def ask_to_enable(job: Job, columns: Columns) -> Task | None:
-    """Ask the gate of a job that these columns would start again, or a new one; returns the task that was asked.
-
-    Raises Refused with code `gate_closed`. A gate may take its time, so ask outside of any transaction.
-    """
-    task = _task_to_ask(job, columns)
-    ask_gate(task)
-    return task
-
-
 @contextmanager
 def kept_still(pk: int | None) -> Iterator[None]:
     """Keep others from changing a job within the block: a change replaces exactly what it was compared with.
@@ -255,12 +197,6 @@ def checked_schedule(schedule: ScheduleLike, *, of: str = "") -> Schedule:
         refuse_cycle(of, parsed, _parents_of)
         refuse_without_users(of, parsed)
     return parsed
-
-
-def ask_gate(task: Task | None) -> None:
-    """Raise Refused with code `gate_closed` when the gate of the task says no, or fails."""
-    if task is not None and (reason := task.closed_gate()):
-        raise Refused(f"{task.name!r} may not run; its gate is closed: {reason}", code="gate_closed")
 
 
 def _parents_of(name: str) -> tuple[str, ...]:
@@ -292,7 +228,7 @@ def _write(
         columns = columns_of(job)
         refuse_for_users(job, columns)
         refuse_wrong_call(job, columns)
-        task = _task_to_ask(job, columns)
+        task = task_to_ask(job, columns)
         if task is not None and task is not asked:
             text = f"{name!r} has just been changed, and the gate of {task.name!r} has not been asked; try again."
             raise Refused(text, code="gate_closed")
@@ -304,32 +240,6 @@ def _write(
         if begun is not None:
             begun.remember(Job.objects.get(name=name).pk, created=False)
     return get_job(name)
-
-
-def _task_to_ask(job: Job, columns: Columns) -> Task | None:
-    """Return the task with a gate of a job that these columns start again."""
-    if not _starts_again(job, columns):
-        return None
-    task = registry.find(columns.get("task", job.task))
-    return task if task is not None and task.gate is not None else None
-
-
-def _starts_again(job: Job, columns: Columns) -> bool:
-    """Whether a job that stood still would go on: it is enabled, leaves its broken state, or had no slots to come."""
-    if not columns.get("enabled", job.enabled):
-        return False
-    if not job.enabled:
-        return True
-    if job.paused_at or job.orphaned_at or not {"schedule", "policy"} & columns.keys():
-        return False
-    if job.job_state == JobState.FINISHED:
-        return True
-    return "schedule" in columns and _stands_still(job) and not columns["schedule"].is_called_by_hand
-
-
-def _stands_still(job: Job) -> bool:
-    """Whether only another schedule, or a reset, would start an enabled job."""
-    return bool(job.broken_at or job.problem) or getattr(job.schedule, "is_called_by_hand", True)
 
 
 @contextmanager

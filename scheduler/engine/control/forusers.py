@@ -6,7 +6,7 @@ from typing import Any
 from scheduler.definition import refuse_policies_for_users
 from scheduler.exceptions import InvalidOption, InvalidSchedule
 from scheduler.models import Job
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 from scheduler.registry import registry
 from scheduler.schedules import Schedule
 

@@ -8,7 +8,8 @@ from django.db.models import Max, Q
 
 from scheduler.arguments import checked_text
 from scheduler.engine.base import Engine
-from scheduler.engine.control.definition import ask_gate, get_job
+from scheduler.engine.control.gate import ask_gate
+from scheduler.engine.control.lookup import get_job
 from scheduler.engine.control.runs import runnable_task
 from scheduler.engine.db.bulk import insert_runs
 from scheduler.engine.db.shared_time import shared_now

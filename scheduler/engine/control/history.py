@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from scheduler.arguments import checked_text, checked_whole, is_name
 from scheduler.engine.base import Engine
-from scheduler.engine.control.definition import get_job
+from scheduler.engine.control.lookup import get_job
 from scheduler.engine.db.shared_time import shared_now
 from scheduler.engine.events import event, write_events
 from scheduler.engine.retention.keep import Retention

@@ -10,7 +10,8 @@ from django.db.models import QuerySet
 
 from scheduler.arguments import checked_group, checked_text
 from scheduler.engine.base import Engine
-from scheduler.engine.control.definition import ask_gate, get_job
+from scheduler.engine.control.gate import ask_gate
+from scheduler.engine.control.lookup import get_job
 from scheduler.engine.control.plan_now import plan_at_once
 from scheduler.engine.control.versions import IfVersion, refuse_other_version, unchanged
 from scheduler.engine.db.fast_read import read_rows
@@ -22,7 +23,8 @@ from scheduler.engine.pauses import NOT_PAUSED, begun_pause, resume_group_row
 from scheduler.engine.views.job_view import told_of
 from scheduler.exceptions import InvalidOption, Refused
 from scheduler.models import EVERYTHING, FAILURES, EventKind, Group, Job, RunLog, in_groups
-from scheduler.models.job import NO_PLAN, WHERE_IT_GOES_ON, announce, to_replan
+from scheduler.models.job import announce
+from scheduler.models.job_columns import NO_PLAN, WHERE_IT_GOES_ON, to_replan
 from scheduler.models.primary import locked
 from scheduler.registry import registry
 from scheduler.signals import after_commit, group_paused, job_paused, job_recovered, job_resumed

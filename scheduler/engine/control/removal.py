@@ -2,7 +2,8 @@
 
 from scheduler.arguments import checked_text
 from scheduler.engine.base import Engine
-from scheduler.engine.control.definition import get_job, kept_still
+from scheduler.engine.control.definition import kept_still
+from scheduler.engine.control.lookup import get_job
 from scheduler.engine.control.versions import IfVersion, refuse_other_version, unchanged
 from scheduler.engine.events import event, write_events
 from scheduler.exceptions import Refused

@@ -11,9 +11,10 @@ from django.db.models import F, Max, Q
 from scheduler.arguments import checked_flag, checked_instant, checked_kwargs, checked_text, checked_whole
 from scheduler.engine.base import Engine
 from scheduler.engine.control.calls import refuse_wrong_templates
-from scheduler.engine.control.definition import ask_gate, get_job
 from scheduler.engine.control.forusers import refuse_without_ids
+from scheduler.engine.control.gate import ask_gate
 from scheduler.engine.control.keyed import Begun, KeyedRequest
+from scheduler.engine.control.lookup import get_job
 from scheduler.engine.db.bulk import insert_runs
 from scheduler.engine.db.shared_time import shared_now
 from scheduler.engine.db.tally import count_runs
@@ -27,10 +28,10 @@ from scheduler.engine.views.pauses import paused_groups
 from scheduler.exceptions import InvalidOption, InvalidSchedule, Refused, UnknownRun
 from scheduler.models import EVERYTHING, FAILURES, RAN, Job, RunLog, Status, Trigger
 from scheduler.models.carriers import is_carrier
-from scheduler.models.fields import Unreadable
 from scheduler.models.idempotency_key import IdempotencyKey
 from scheduler.models.job import announce
 from scheduler.models.primary import locked
+from scheduler.models.stored import Unreadable
 from scheduler.policy.misfire import RESOLUTION
 from scheduler.policy.overlap import is_free
 from scheduler.registry import Task, registry

@@ -8,11 +8,11 @@ from django.utils.translation import ngettext
 from scheduler.engine.explain.evidence import Evidence
 from scheduler.engine.explain.explanation import Finding, Verdict
 from scheduler.engine.explain.past import REPLANS, Stop
-from scheduler.engine.plan import probe_from
+from scheduler.engine.plan_basis import probe_from
 from scheduler.engine.views.datetimes import said
 from scheduler.engine.views.history import actor_words, in_words
 from scheduler.models import Group, Job, RunLog, Status, Trigger
-from scheduler.models.job import UNABLE
+from scheduler.models.job_columns import UNABLE
 from scheduler.schedules.instants import instant_text
 
 
@@ -63,7 +63,7 @@ def _what_stopped(stop: Stop) -> str:
 
 def replanned(evidence: Evidence) -> str:
     """Tell of the event that had the job planned past a slot that nothing had decided on; empty where none did."""
-    event = evidence.past.first_after(_slot(evidence), REPLANS)
+    event = evidence.past.first_after(evidence.slot_or_now, REPLANS)
     if event is None or (evidence.following and evidence.following.scheduled_for < event.at):
         return ""
     text = _("Nothing had decided on it when the job was planned afresh, because of this event: {event}.")
@@ -149,7 +149,7 @@ def _broken(evidence: Evidence) -> Finding | None:
 
 
 def _paused(evidence: Evidence) -> Finding | None:
-    return next((_pause_finding(evidence, stop) for stop in _stops_at(evidence, _slot(evidence))), None)
+    return next((_pause_finding(evidence, stop) for stop in _stops_at(evidence, evidence.slot_or_now)), None)
 
 
 def pause_that_holds(evidence: Evidence, run: RunLog) -> str:
@@ -203,9 +203,6 @@ def _pause_finding(evidence: Evidence, stop: Job | Group) -> Finding:
 
 def _due_before(evidence: Evidence, since: datetime) -> str:
     """The slot is older than the stop: it passed while the run before was going, or while nothing was alive."""
-    return " " + _("The slot passed before that, and nothing had decided on it.") if _slot(evidence) < since else ""
-
-
-def _slot(evidence: Evidence) -> datetime:
-    """Return the slot that is asked about; now where the instant is none, since the state of the job is asked for."""
-    return evidence.now if evidence.slot is None else evidence.slot
+    return (
+        " " + _("The slot passed before that, and nothing had decided on it.") if evidence.slot_or_now < since else ""
+    )

@@ -7,16 +7,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from scheduler.engine.explain.by_events import replanned, schedule_note
+from scheduler.engine.explain.by_start import gate_words, is_put_off, put_off
 from scheduler.engine.explain.evidence import Evidence
 from scheduler.engine.explain.explanation import Finding, Verdict
-from scheduler.engine.plan import jitter_of, slots_begin
+from scheduler.engine.plan_basis import jitter_of, slots_begin
 from scheduler.engine.replan import waiting_attempts
 from scheduler.engine.views.datetimes import lasted, said, shifted, zone_of_schedule
 from scheduler.engine.views.history import actor_words, in_words
-from scheduler.models import EventKind, Status
-from scheduler.models.run import AT_GATE
-from scheduler.policy.misfire import RESOLUTION, Misfire, count_slots
-from scheduler.policy.overlap import queues
+from scheduler.models import EventKind
+from scheduler.policy.misfire import RESOLUTION
 from scheduler.registry import registry
 from scheduler.schedules import Slots
 from scheduler.schedules.instants import instant_text
@@ -48,7 +47,7 @@ def nearest_is_meant(asked: Evidence, nearest: datetime | None) -> str:
 
 def before_creation(evidence: Evidence) -> Finding | None:
     """The job did not exist yet."""
-    job, slot = evidence.job, _slot(evidence)
+    job, slot = evidence.job, evidence.slot_or_now
     if not job.created_at or slot >= job.created_at or slot == job.next_run_at:
         return None
     text, creation = _("The job did not exist yet: it was created at {created}."), evidence.past.creation()
@@ -63,7 +62,7 @@ def decided_before(evidence: Evidence) -> Finding | None:
 
     Nothing stopped the job at the time.
     """
-    job, slot = evidence.job, _slot(evidence)
+    job, slot = evidence.job, evidence.slot_or_now
     if not job.last_slot or slot > job.last_slot:
         return None
     if evidence.is_pruned:
@@ -83,7 +82,7 @@ def decided_before(evidence: Evidence) -> Finding | None:
 
 def outside_plan(evidence: Evidence) -> Finding | None:
     """The job is planned past the slot, or has no plan."""
-    job, slot = evidence.job, _slot(evidence)
+    job, slot = evidence.job, evidence.slot_or_now
     limit = _limit_words(evidence)
     if limit:
         return Finding(Verdict.NOT_PLANNED, limit)
@@ -100,14 +99,14 @@ def outside_plan(evidence: Evidence) -> Finding | None:
 
 def _still_counts(evidence: Evidence) -> bool:
     """Whether a job that is still to be planned will have the slot: to come, alone, or behind the end of a pause."""
-    job, slot = evidence.job, _slot(evidence)
+    job, slot = evidence.job, evidence.slot_or_now
     follows_pause = job.replan_from is not None and slot >= job.replan_from
     return slot > evidence.now or evidence.schedule.slots is Slots.ONE or follows_pause
 
 
 def _limit_words(evidence: Evidence) -> str:
     """The limits of the job that leave the slot out, in words."""
-    slot, policy = _slot(evidence), evidence.policy
+    slot, policy = evidence.slot_or_now, evidence.policy
     if policy.starts_at and slot < policy.starts_at:
         return _("The job starts at {at} (starts_at).").format(at=said(policy.starts_at))
     if policy.ends_at and slot > policy.ends_at:
@@ -124,7 +123,7 @@ def _limit_words(evidence: Evidence) -> str:
 
 def _comes_after_the_last_run(evidence: Evidence, most: int) -> bool:
     """Whether the slots before it will have used up `max_runs`. One that is planned has its run."""
-    job, slot = evidence.job, _slot(evidence)
+    job, slot = evidence.job, evidence.slot_or_now
     left = max(0, most - job.ended_runs - job.active_runs - waiting_attempts(job))
     planned = job.next_run_at
     if planned is None or (evidence.resumes_at and planned < evidence.resumes_at):
@@ -155,10 +154,10 @@ def _replanned(evidence: Evidence) -> Finding:
 
 def to_come(evidence: Evidence) -> Finding | None:
     """The slot lies in the future."""
-    job, slot, now = evidence.job, _slot(evidence), evidence.now
+    job, slot, now = evidence.job, evidence.slot_or_now, evidence.now
     if slot <= now:
         return None
-    if _is_put_off(evidence):
+    if is_put_off(evidence):
         return put_off(evidence)
     start = slot + jitter_of(job, slot)
     sentence = _("It will run in {wait}, at {start}.").format(wait=lasted(start - now), start=said(start))
@@ -172,7 +171,7 @@ def _unable(evidence: Evidence) -> Iterator[str]:
     for one in evidence.alive:
         if why := one.unable.get(str(evidence.job.pk)):
             yield _("The instance {instance} cannot run it now, and tries again: {why}.").format(instance=one, why=why)
-    yield from _gate_words(evidence)
+    yield from gate_words(evidence)
 
 
 def _not_imported(evidence: Evidence) -> Iterator[str]:
@@ -180,18 +179,6 @@ def _not_imported(evidence: Evidence) -> Iterator[str]:
     job = evidence.job
     if job.task not in registry and registry.failed_module(job.source):
         yield f"{registry.why_missing(job.task, job.source).rstrip('.')}."
-
-
-def _gate_words(evidence: Evidence) -> Iterator[str]:
-    """What the gate said last; it is not asked now, since it may take its time."""
-    run = evidence.at_gate
-    if run is None:
-        return
-    text = _("Its gate was closed at its last slot, {at}: {reason}. It is asked again at the next start.")
-    if run.status == Status.PENDING:
-        text = _("The slot {at} waits for its gate: {reason}. It is asked again at {due}.")
-    reason = run.reason.removeprefix(AT_GATE).rstrip(".")
-    yield text.format(at=said(run.scheduled_for), reason=reason, due=said(run.due_at))
 
 
 def _conditions(evidence: Evidence, jitter: timedelta) -> Iterator[str]:
@@ -213,101 +200,11 @@ def _conditions(evidence: Evidence, jitter: timedelta) -> Iterator[str]:
         yield f"{_not_taken(evidence)}."
 
 
-def going_on(evidence: Evidence) -> Finding | None:
-    """A run of the job is going on now."""
-    if not evidence.living:
-        return None
-    run = evidence.living[0]
-    text = _("Run {run}, started at {started}, is still going.").format(run=run.pk, started=said(run.started_at))
-    return Finding(Verdict.RUNNING, text, details={"running": run.pk})
-
-
 def nothing_to_come(evidence: Evidence) -> Finding:
     """Nothing stops the job, and it has no next slot."""
     if evidence.job.stale:
         return _replanned(evidence)
     return Finding(Verdict.NOT_PLANNED, _("Nothing stops the job, and its schedule has no slot to come now."))
-
-
-def busy(evidence: Evidence) -> Finding | None:
-    """The run before is still going, and its end decides."""
-    if evidence.job.wake_at is not None or not evidence.living:
-        return None
-    run = evidence.living[0]
-    text = _("Run {run}, started at {started}, is still going; {after} (overlap policy {policy}).")
-    words = {"run": run.pk, "started": said(run.started_at), **_after_words(evidence)}
-    return Finding(Verdict.UNDECIDED, text.format(**words), details={"running": run.pk})
-
-
-def _kept_by_an_attempt(evidence: Evidence) -> Finding:
-    """An attempt that put itself off, or waits for its gate, holds the place of the job."""
-    until = evidence.job.postponed_until
-    text = _("An attempt that waits until {until} holds the place of the job; {after} (overlap policy {policy}).")
-    sentence = " ".join([text.format(until=said(until), **_after_words(evidence)), *_gate_words(evidence)])
-    return Finding(Verdict.UNDECIDED, sentence, details={"postponed_until": instant_text(until)})
-
-
-def _after_words(evidence: Evidence) -> dict[str, str]:
-    """What becomes of the slots that pass while the job is busy."""
-    overlap = evidence.policy.overlap
-    if queues(overlap) and evidence.policy.misfire is Misfire.RUN_ALL:
-        after = _("afterwards the slots that passed run, the oldest first, at most {most} of them").format(
-            most=evidence.policy.max_catch_up
-        )
-    elif queues(overlap):
-        after = _("afterwards the newest slot that passed runs")
-    else:
-        after = _("at its end the slots that passed by then are recorded as skipped")
-    return {"after": after, "policy": overlap.value}
-
-
-def put_off(evidence: Evidence) -> Finding | None:
-    """The start is put off by jitter, by the backoff after a failure, or because the task asked for it."""
-    if not _is_put_off(evidence):
-        return None
-    job, slot = evidence.job, _slot(evidence)
-    start = job.wake_at
-    if job.postponed_until is not None and start == job.postponed_until:
-        return _kept_by_an_attempt(evidence)
-    details = {"start_at": instant_text(start), "consecutive_failures": job.consecutive_failures}
-    if start == job.next_run_at + jitter_of(job, job.next_run_at):
-        why = _("the job has jitter")
-    elif job.consecutive_failures:
-        number = job.consecutive_failures
-        why = ngettext("the backoff after %d failure", "the backoff after %d failures in a row", number) % number
-    else:
-        why = _("it was put off")
-    newest = evidence.schedule.previous_before(shifted(start, RESOLUTION)) if evidence.has_grid else slot
-    if newest == slot:
-        text = _("It starts at {start}, {wait} from now: {why}.")
-        verdict = Verdict.PENDING if slot <= evidence.now else Verdict.WILL_RUN
-    elif evidence.policy.misfire is Misfire.RUN_ALL:
-        verdict, text = _one_by_one(evidence, newest)
-    else:
-        text = _("It will not run by itself: the job waits until {start} ({why}), and then one run counts them all.")
-        verdict = Verdict.COALESCED
-    most = evidence.policy.max_catch_up
-    sentence = text.format(start=said(start), wait=lasted(start - evidence.now), why=why, most=most)
-    return Finding(verdict, sentence, details=details)
-
-
-def _one_by_one(evidence: Evidence, newest: datetime | None) -> tuple[Verdict, str]:
-    """What the misfire policy that runs every slot makes of those that wait for a start."""
-    slot = _slot(evidence)
-    if newest and count_slots(evidence.schedule, slot, newest) > evidence.policy.max_catch_up:
-        return Verdict.MISSED, _(
-            "It will not run: the job waits until {start} ({why}), and then max_catch_up lets only {most} of them run."
-        )
-    verdict = Verdict.PENDING if slot <= evidence.now else Verdict.WILL_RUN
-    return verdict, _("The job waits until {start} ({why}), and then its slots run one by one, the oldest first.")
-
-
-def _is_put_off(evidence: Evidence) -> bool:
-    job, slot = evidence.job, _slot(evidence)
-    start, planned = job.wake_at, job.next_run_at
-    if start is None or planned is None or start <= evidence.now:
-        return False
-    return bool(planned < start and planned <= slot <= start)
 
 
 def no_instance(evidence: Evidence) -> Finding | None:
@@ -321,7 +218,7 @@ def no_instance(evidence: Evidence) -> Finding | None:
 
 def waiting(evidence: Evidence) -> Finding:
     """Nothing stands in the way."""
-    start, slot, count = evidence.job.wake_at, _slot(evidence), len(evidence.alive)
+    start, slot, count = evidence.job.wake_at, evidence.slot_or_now, len(evidence.alive)
     text = ngettext(
         "It is due since {since}, and {count} live instance has its task: it starts as soon as a worker"
         " (and its group, if it has one) is free.",
@@ -352,8 +249,3 @@ def _no_instance(evidence: Evidence, then: str) -> Finding:
         first = _("No instance of the scheduler is running.")
     sentence = " ".join([first, then.format(policy=evidence.policy.misfire.value), *_not_imported(evidence)])
     return Finding(Verdict.NO_INSTANCE, sentence, details={"alive_instances": 0})
-
-
-def _slot(evidence: Evidence) -> datetime:
-    assert evidence.slot is not None, "an instant that is no slot was answered before"
-    return evidence.slot

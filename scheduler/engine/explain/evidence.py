@@ -87,6 +87,11 @@ class Evidence:
             return planned
         return recorded[0]
 
+    @property
+    def slot_or_now(self) -> datetime:
+        """The slot that is asked about; now where the instant is none, since the state of the job is asked for."""
+        return self.now if self.slot is None else self.slot
+
     def _planned_slot(self) -> datetime | None:
         slot = self.schedule.next_after(shifted(self.at, -RESOLUTION)) if self.has_grid else self.job.next_run_at
         return slot if slot is not None and self.at <= slot < self.until else None

@@ -10,7 +10,7 @@ from scheduler.arguments import checked_instant, optional_instant
 from scheduler.engine.base import Engine
 from scheduler.engine.control import job_once_named
 from scheduler.engine.db.shared_time import shared_now
-from scheduler.engine.explain import by_events, by_ledger, by_plan
+from scheduler.engine.explain import by_events, by_ledger, by_plan, by_start
 from scheduler.engine.explain.evidence import Evidence
 from scheduler.engine.explain.explanation import Explanation, Finding, Question, Verdict
 from scheduler.engine.views.datetimes import parse_moment, said, shifted, zone_of_schedule
@@ -40,8 +40,8 @@ OF_THE_PLAN: tuple[Question, ...] = (
     by_events.stopped,
     by_plan.outside_plan,
     by_plan.to_come,
-    by_plan.busy,
-    by_plan.put_off,
+    by_start.busy,
+    by_start.put_off,
     by_plan.no_instance,
     by_plan.waiting,
 )
@@ -97,7 +97,7 @@ def explain_text(job: Job, text: str, *, now: datetime | None = None) -> Explana
     if job.schedule.for_users:
         return explain_slot(job, now, now=now)
     slot, evidence = job.next_run_at, Evidence(job=job, at=now, until=now, now=now)
-    now_asked = (by_events.unreadable, by_events.stopped_now, by_plan.going_on, by_ledger.handed_over)
+    now_asked = (by_events.unreadable, by_events.stopped_now, by_start.going_on, by_ledger.handed_over)
     finding = next(filter(None, (question(evidence) for question in now_asked)), None)
     if finding is not None or slot is None:
         return _explanation(evidence, finding or by_plan.nothing_to_come(evidence), evidence)

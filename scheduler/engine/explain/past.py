@@ -16,7 +16,7 @@ from scheduler.engine.explain.explanation import Verdict
 from scheduler.engine.views.history import POLICY, instant_in, since_creation
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import EVERYTHING, EventKind, Job, JobEvent
-from scheduler.models.fields import Unreadable, read_schedule
+from scheduler.models.stored import Unreadable, read_schedule
 from scheduler.policy.codec import read_option
 
 K = EventKind

@@ -13,8 +13,8 @@ from scheduler.engine.db.bulk import LostRace, update_rows
 from scheduler.engine.db.transactions import write_transaction
 from scheduler.engine.events import SCHEDULER, event, write_events
 from scheduler.engine.mend.promises import hurry_promises
-from scheduler.engine.plan import Plan, clock_back, slots_begin
-from scheduler.engine.plan_basis import schedule_of
+from scheduler.engine.plan import Plan, clock_back
+from scheduler.engine.plan_basis import schedule_of, slots_begin
 from scheduler.engine.replan import asked_at_once, runs_left
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import Activity, EntryState, EventKind, Instance, Job, RunLog

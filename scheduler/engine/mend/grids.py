@@ -2,9 +2,9 @@
 
 from scheduler.engine.base import Engine
 from scheduler.engine.pauses import SET_ASIDE
-from scheduler.engine.plan import EPOCH, has_grid
+from scheduler.engine.plan_basis import EPOCH, has_grid
 from scheduler.models import Job
-from scheduler.models.job import to_replan
+from scheduler.models.job_columns import to_replan
 from scheduler.schedules import interval_kinds
 
 

@@ -28,7 +28,7 @@ from scheduler.engine.plan_basis import basis_of, basis_of_plan
 from scheduler.engine.replan import asked_at_once, planned_again
 from scheduler.models import EventKind, Job, JobEvent, RunLog, Status
 from scheduler.models.carriers import is_carrier
-from scheduler.models.job import CLOSES, REFUSED, REPEATED, WHERE_IT_GOES_ON, repeated, to_replan
+from scheduler.models.job_columns import CLOSES, REFUSED, REPEATED, WHERE_IT_GOES_ON, repeated, to_replan
 from scheduler.models.primary import lock_in_order
 from scheduler.safetext import counted
 

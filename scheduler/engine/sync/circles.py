@@ -8,7 +8,7 @@ from scheduler.engine.db.transactions import rewrite
 from scheduler.engine.events import CODE
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models import Job
-from scheduler.models.job import CLOSES, NO_PLAN, to_replan
+from scheduler.models.job_columns import CLOSES, NO_PLAN, to_replan
 from scheduler.schedules import dependent_kinds, refuse_cycle
 
 logger = logging.getLogger("scheduler")

@@ -21,7 +21,7 @@ from scheduler.engine.sync.rename import keeping_old_names, rename_jobs
 from scheduler.engine.sync.served import served_elsewhere
 from scheduler.models import Environment, EventKind, Instance, Job
 from scheduler.models.carriers import CARRIERS
-from scheduler.models.job import NO_PLAN, REFUSED, WHERE_IT_GOES_ON, to_replan
+from scheduler.models.job_columns import NO_PLAN, REFUSED, WHERE_IT_GOES_ON, to_replan
 from scheduler.models.primary import locked
 from scheduler.registry import Task
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler.exceptions import InvalidOption
 from scheduler.models import Job
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 from scheduler.policy import Policy
 
 logger = logging.getLogger("scheduler")

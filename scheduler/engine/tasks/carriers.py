@@ -9,7 +9,7 @@ from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine.db.transactions import write_transaction
 from scheduler.exceptions import Refused
 from scheduler.models import Job
-from scheduler.models.job import NO_PLAN
+from scheduler.models.job_columns import NO_PLAN
 from scheduler.models.primary import locked
 from scheduler.policy import Policy
 from scheduler.schedules import Manual

@@ -10,15 +10,15 @@ from scheduler.engine.db.fast_read import SOME_INSTANT, CompiledQuery, part_of, 
 from scheduler.engine.db.one_by_one import each_alone, together
 from scheduler.engine.db.transactions import write_transaction
 from scheduler.engine.limits import Limits, read_limits
-from scheduler.engine.plan import is_paused
+from scheduler.engine.plan_basis import is_paused
 from scheduler.engine.tasks.jobs import with_jobs
 from scheduler.engine.tasks.queues import most_by_group
 from scheduler.engine.unable import put_run_aside, runs_aside
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models import Job, RunLog, Status
 from scheduler.models.carriers import CARRIERS
-from scheduler.models.fields import Unreadable
 from scheduler.models.primary import locked
+from scheduler.models.stored import Unreadable
 
 NEEDED = ("task", "group", "enabled", "paused_at", "paused_until")
 COLUMNS = ("token", "status", "due_at", "started_at", "instance_id", "worker")

@@ -16,7 +16,7 @@ from scheduler.engine.events import CODE, SCHEDULER, kept_kwargs
 from scheduler.engine.views.datetimes import said
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import EVERYTHING, EventKind, Job, JobEvent
-from scheduler.models.fields import read_schedule
+from scheduler.models.stored import read_schedule
 from scheduler.policy.codec import read_option
 from scheduler.safetext import visible
 from scheduler.schedules.duration import format_duration

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from scheduler.engine.views.job_view import JobView
 from scheduler.engine.views.upcoming import slots_to_come
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 from scheduler.schedules import Schedule
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
 
-from scheduler.engine.plan import Plan, beginning, first_slot
-from scheduler.engine.plan_basis import policy_of, schedule_of
+from scheduler.engine.plan import Plan, first_slot
+from scheduler.engine.plan_basis import beginning, policy_of, schedule_of
 from scheduler.engine.views.datetimes import shifted
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import Job

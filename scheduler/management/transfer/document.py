@@ -8,7 +8,7 @@ from django.conf import settings
 from scheduler.engine.views.pauses import Hold
 from scheduler.exceptions import InvalidOption
 from scheduler.models import Group, Job
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 from scheduler.policy import codec
 from scheduler.policy.base import differences
 from scheduler.schedules.instants import instant_text

@@ -26,7 +26,7 @@ from scheduler.management.transfer.outlook import (
 )
 from scheduler.management.transfer.tasks import TaskNames, named_arguments
 from scheduler.models import Job
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 from scheduler.policy.base import differences
 from scheduler.registry import Task, registry
 from scheduler.safetext import told

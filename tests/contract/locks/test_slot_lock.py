@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from scheduler.clock import ManualClock
 from scheduler.slot_locks.base import Answer, Bid, LockUnavailable, SlotLock
 from scheduler.slot_locks.redis import RedisLock, key_of
-from scheduler.testing import ManualClock
 from tests.contract.locks.memory import MemoryLock
 from tests.factories import at
 

@@ -9,7 +9,7 @@ from scheduler.engine.control import pause_all, pause_group
 from scheduler.health import get_scheduler_status
 from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.models.instance import FOR_ONE_RUN
-from scheduler.models.job import AT_ONCE, to_replan
+from scheduler.models.job_columns import AT_ONCE, to_replan
 from scheduler.schedules import Cron, Every
 from tests.factories import make_job
 from tests.integration.admin.pages import page, text_of

@@ -16,6 +16,7 @@ from django.db import connection
 
 from scheduler import get_job, get_scheduler_status, list_jobs
 from scheduler.admin.badges import ATTENTION
+from scheduler.clock import ManualClock
 from scheduler.engine.control import pause_all, pause_group, pause_job, update_job
 from scheduler.engine.finish import Finished, finish_runs
 from scheduler.engine.tick import tick
@@ -25,7 +26,6 @@ from scheduler.executors.inline import call_inline
 from scheduler.models import Job, JobWatch, RunLog, Status
 from scheduler.schedules import AfterJobs, Every, Manual, Once
 from scheduler.schedules.instants import instant_text
-from scheduler.testing import ManualClock
 from tests.factories import (
     DAY,
     HOUR,

@@ -7,7 +7,7 @@ from scheduler.admin import page_context
 from scheduler.admin.overview.day_lanes import future_lanes, past_lanes
 from scheduler.admin.overview.week_load import load_of
 from scheduler.models import RunLog, Status
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 from scheduler.policy.codec import from_options
 from scheduler.schedules import DailyAt, Every, Manual
 from tests.factories import HOUR, MINUTE, T0, make_job

@@ -12,8 +12,8 @@ from django.db import OperationalError, connections
 from scheduler.engine.control import (
     KeyedRequest,
     add_job_once,
-    definition,
     forget_keys,
+    gate,
     remove_job,
     run_now_once,
     set_job_once,
@@ -225,7 +225,7 @@ def test_a_request_whose_process_died_is_begun_again_and_the_dead_one_makes_noth
     make_job()
     keyed, runs = KeyedRequest.of("K", "ann", 1), []
 
-    def slow(task, real=definition.ask_gate):
+    def slow(task, real=gate.ask_gate):
         """While the gate is asked, a minute passes, and the request is sent again."""
         monkeypatch.setattr(runs_asked_for, "ask_gate", real)
         with pytest.raises(Refused, match="goes on"):

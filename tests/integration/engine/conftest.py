@@ -2,10 +2,9 @@
 
 import pytest
 
-from scheduler.clock import SYSTEM_CLOCK
+from scheduler.clock import SYSTEM_CLOCK, ManualClock
 from scheduler.engine.db import shared_time
 from scheduler.registry import register, registry
-from scheduler.testing import ManualClock
 from tests.factories import T0
 
 

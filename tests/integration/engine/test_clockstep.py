@@ -10,7 +10,7 @@ from scheduler.engine.control import pause_job, resume_job, update_job
 from scheduler.engine.mend import clock_change
 from scheduler.engine.mend.clock_change import clock_moved_back
 from scheduler.models import Job, RunLog, Status
-from scheduler.models.job import to_replan
+from scheduler.models.job_columns import to_replan
 from scheduler.schedules import Cron, DailyAt, Every, Once, Schedule
 from tests.factories import HOUR, T0, at, claim_at, finish, ledger, make_engine, make_job, run_at, tick_at
 

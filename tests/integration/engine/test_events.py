@@ -19,6 +19,7 @@ from scheduler.exceptions import Refused
 from scheduler.models import EventKind, Job, JobEvent, RunLog, Status
 from scheduler.registry import Registry, register
 from scheduler.schedules import AfterJobs, DailyAt, Every, Manual
+from scheduler.schedules.instants import instant_text
 from tests.factories import (
     T0,
     at,
@@ -135,8 +136,8 @@ class TestPeople:
         clock.advance(30)
         control.pause_job("job", until=at(600), actor="bob")
         first, second = JobEvent.objects.order_by("id")
-        assert (first.data["until"], second.data["until"]) == (at(60).isoformat(), at(600).isoformat())
-        assert second.data["paused_at"] == T0.isoformat()
+        assert (first.data["until"], second.data["until"]) == (instant_text(at(60)), instant_text(at(600)))
+        assert second.data["paused_at"] == instant_text(T0)
 
     @pytest.mark.parametrize(
         "pause", [lambda **of: control.pause_job("job", **of), control.pause_all], ids=["job", "all"]
@@ -383,7 +384,7 @@ class TestCost:
 
 
 def test_the_end_of_a_run_that_clears_what_nothing_could_run_is_told():
-    from scheduler.models.job import UNABLE
+    from scheduler.models.job_columns import UNABLE
 
     make_job()
     engine = make_engine()

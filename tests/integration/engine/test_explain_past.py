@@ -17,9 +17,10 @@ from scheduler.engine.sync.follow_code import sync
 from scheduler.engine.views.history import in_words
 from scheduler.exceptions import UnknownJob
 from scheduler.models import EventKind, Instance, Job, JobEvent, RunLog, Status
-from scheduler.models.job import UNABLE
+from scheduler.models.job_columns import UNABLE
 from scheduler.registry import Registry, register
 from scheduler.schedules import DailyAt, Every
+from scheduler.schedules.instants import instant_text
 from tests.factories import T0, at, claim_at, finish, make_engine, make_job, run_at, tick_at
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known", "clock")]
@@ -115,7 +116,7 @@ def test_what_stopped_it_then_is_told_with_who_ended_it(stop, why, go_to):
     answer = why(at(hours=2), now=at(hours=4))
     assert answer.verdict == verdict
     assert answer.sentence == words.format(run=failed and failed.pk)
-    assert answer.details["ended_at"] == at(hours=3).isoformat()
+    assert answer.details["ended_at"] == instant_text(at(hours=3))
     assert why(at(minutes=30), now=at(hours=4)).verdict != verdict
     assert why(at(hours=5), now=at(hours=4)).verdict != verdict
 

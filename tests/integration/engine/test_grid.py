@@ -6,9 +6,9 @@ import pytest
 
 from scheduler.engine.mend.clock_change import clock_moved_back
 from scheduler.engine.mend.grids import share_grids
-from scheduler.engine.plan import EPOCH
+from scheduler.engine.plan_basis import EPOCH
 from scheduler.models import Job
-from scheduler.models.job import NO_PLAN, REFUSED
+from scheduler.models.job_columns import NO_PLAN, REFUSED
 from scheduler.schedules import AfterJobs, DailyAt, Every
 from tests.factories import HOUR, at, claim_at, make_engine, make_job
 

@@ -171,7 +171,7 @@ def test_health_names_a_job_of_which_no_process_takes_a_run_I17(handed):
     for seconds in (60, 659, 660, 3600):
         play.look(seconds)
         told.append([str(one) for one in get_scheduler_status().problems if one.subject == "job"])
-    assert told == [[], [], ["job is overdue by 600 s"], ["job is overdue by 3540 s"]]
+    assert told == [[], [], ["job is overdue by 10 min"], ["job is overdue by 59 min"]]
     run = RunLog.objects.handed_over().get()
     assert play.take(run.pk, 3601).stuck_at is None
     assert [one for one in get_scheduler_status().problems if one.subject == "job"] == []

@@ -11,7 +11,7 @@ from scheduler.engine.mend.clock_change import clock_moved_back
 from scheduler.engine.release import release_runs
 from scheduler.engine.sync.follow_code import sync, take_back
 from scheduler.models import Job, Status
-from scheduler.models.job import AT_ONCE, NO_PLAN, REFUSED, WHERE_IT_GOES_ON, to_replan
+from scheduler.models.job_columns import AT_ONCE, NO_PLAN, REFUSED, WHERE_IT_GOES_ON, to_replan
 from scheduler.registry import Registry
 from scheduler.schedules import Every, Once
 from tests.factories import T0, at, claim_at, finish, make_engine, make_job, tick_at

@@ -20,7 +20,7 @@ from scheduler.engine.replan import replan
 from scheduler.engine.sync import follow_code
 from scheduler.engine.sync.follow_code import sync
 from scheduler.models import Job
-from scheduler.models.job import to_replan
+from scheduler.models.job_columns import to_replan
 from scheduler.registry import Registry
 from scheduler.schedules import AfterJobs, Every, dependent_kinds
 from tests.factories import T0, at, claim_at, ended, make_engine, make_job, tick_at

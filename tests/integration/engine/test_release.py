@@ -6,7 +6,7 @@ from django.db import connection
 from scheduler.engine.release import release_runs
 from scheduler.engine.sync.follow_code import take_back
 from scheduler.models import Job, RunLog, Status, Trigger
-from scheduler.models.job import NO_PLAN, REFUSED, WHERE_IT_GOES_ON, to_replan
+from scheduler.models.job_columns import NO_PLAN, REFUSED, WHERE_IT_GOES_ON, to_replan
 from scheduler.policy.codec import from_options
 from scheduler.schedules import DailyAt, Every
 from tests.factories import MINUTE, T0, at, claim_at, claim_one, finish, ledger, make_engine, make_job, run_at, tick_at

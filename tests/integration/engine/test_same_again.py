@@ -7,7 +7,7 @@ from scheduler.engine.control import pause, pause_job, reset_job, resume_job, up
 from scheduler.engine.sync import circles
 from scheduler.exceptions import UnknownJob
 from scheduler.models import Job, Status
-from scheduler.models.job import CLOSES, NO_PLAN
+from scheduler.models.job_columns import CLOSES, NO_PLAN
 from scheduler.registry import register
 from scheduler.schedules import DailyAt, Every
 from tests.factories import T0, at, claim_one, finish, ledger, make_engine, make_job, tick_at

@@ -17,8 +17,8 @@ from scheduler.engine.mend.sweep import replan_for_zone, sweep
 from scheduler.engine.replan import planned_again
 from scheduler.engine.sync.follow_code import sync
 from scheduler.models import Instance, Job, RunLog, Status
-from scheduler.models.fields import Unreadable
-from scheduler.models.job import CLOSES, REFUSED, WHERE_IT_GOES_ON, to_replan
+from scheduler.models.job_columns import CLOSES, REFUSED, WHERE_IT_GOES_ON, to_replan
+from scheduler.models.stored import Unreadable
 from scheduler.problems import survey
 from scheduler.registry import register
 from scheduler.schedules import AfterJobs, Cron, DailyAt, Every, Manual, Once

@@ -6,7 +6,7 @@ from scheduler.engine.control import pause_job, update_job
 from scheduler.engine.views.upcoming import slots_to_come
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models import Job, RunLog
-from scheduler.models.fields import Unreadable
+from scheduler.models.stored import Unreadable
 from scheduler.schedules import AfterJobs, DailyAt, Every, Manual, Once
 from tests.factories import DAY, HOUR, MINUTE, T0, at, claim_one, ledger, make_engine, make_job, run_at
 

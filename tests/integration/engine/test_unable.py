@@ -14,8 +14,8 @@ from scheduler.engine.instances import leave
 from scheduler.engine.unable import MOST_LINES, put_job_aside, put_run_aside, tell_others
 from scheduler.exceptions import InvalidSchedule
 from scheduler.health import get_scheduler_status
-from scheduler.models import Instance, Job, RunLog, Status, fields
-from scheduler.models.job import UNABLE
+from scheduler.models import Instance, Job, RunLog, Status, stored
+from scheduler.models.job_columns import UNABLE
 from scheduler.schedules import Every
 from tests.factories import at, claim_at, finish, ledger, make_engine, make_job, tick_at
 from tests.integration.engine.test_waiting import promise
@@ -228,7 +228,7 @@ class TestAJobThatOneProcessCannotRead:
         make_job()
         with monkeypatch.context() as without_zones:
             lacking = Mock(side_effect=InvalidSchedule("There is no time zone 'US/Eastern'."))
-            without_zones.setattr(fields, "_parsed", lacking)
+            without_zones.setattr(stored, "_parsed", lacking)
             assert names(tick_at(old, at(60))) == []
             assert "US/Eastern" in Job.objects.get().problem
         assert names(tick_at(old, at(66))) == ["job"]

@@ -7,12 +7,11 @@ import pytest
 from asgiref.sync import SyncToAsync, sync_to_async
 from django.db import connections
 
-from scheduler.clock import SYSTEM_CLOCK
+from scheduler.clock import SYSTEM_CLOCK, ManualClock
 from scheduler.executors.call import ainvoke, context_for, invoke
 from scheduler.models import Job, Status
 from scheduler.registry import Registry
 from scheduler.runtime.runner import Runner
-from scheduler.testing import ManualClock
 from tests.factories import at, claim_one, make_engine, make_job, make_registry
 from tests.integration.conftest import FILE_ALIAS, PATIENCE
 

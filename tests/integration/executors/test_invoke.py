@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, connection, transaction
 
+from scheduler.clock import ManualClock
 from scheduler.context import RunStopped, current_run
 from scheduler.engine.finish import Finished, finish_runs
 from scheduler.executors import log_capture
@@ -17,7 +18,6 @@ from scheduler.executors.call import context_for
 from scheduler.executors.inline import call_inline
 from scheduler.functions import is_async
 from scheduler.models import RunLog, Status
-from scheduler.testing import ManualClock
 from tests.factories import at, claim_at, make_engine, make_job, make_registry
 
 

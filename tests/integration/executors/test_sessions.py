@@ -4,6 +4,7 @@ import pytest
 from django.db import connection as default
 from django.db import connections
 
+from scheduler.clock import ManualClock
 from scheduler.engine.base import Claimed
 from scheduler.executors.call import context_for, invoke
 from scheduler.executors.sessions import _changes_session
@@ -11,7 +12,6 @@ from scheduler.models import Job, RunLog, Status
 from scheduler.registry import Task
 from scheduler.schedules import Every
 from scheduler.signals import connection_released
-from scheduler.testing import ManualClock
 from tests.factories import T0
 
 KEPT = "kept"

@@ -6,12 +6,12 @@ import weakref
 
 import pytest
 
+from scheduler.clock import ManualClock
 from scheduler.engine.base import Claimed
 from scheduler.executors.pool import Pool
 from scheduler.models import Job, RunLog
 from scheduler.registry import Task
 from scheduler.schedules import Every
-from scheduler.testing import ManualClock
 from tests.factories import T0
 from tests.integration.rules.process import until
 

@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from scheduler.clock import ManualClock
 from scheduler.engine.base import Claimed
 from scheduler.engine.finish import Finished, Outcome, finish_runs
 from scheduler.executors.call import InThread, context_for
 from scheduler.executors.live_run import Living
 from scheduler.models import RunLog, Status
 from scheduler.slot_locks.worker import SlotLocks
-from scheduler.testing import ManualClock
 from tests.contract.locks.memory import Hold, MemoryLock
 from tests.factories import T0, at, claim_one, ended, make_engine
 

@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.context import current_run
-from scheduler.engine.plan import EPOCH
+from scheduler.engine.plan_basis import EPOCH
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.registry import Registry, register

@@ -2,12 +2,11 @@
 
 import pytest
 
-from scheduler.clock import SYSTEM_CLOCK
+from scheduler.clock import SYSTEM_CLOCK, ManualClock
 from scheduler.engine.db import shared_time
 from scheduler.notifications.channels.base import SendFailed
 from scheduler.notifications.service import Notifier
 from scheduler.registry import register, registry
-from scheduler.testing import ManualClock
 from tests.factories import T0, make_engine
 
 

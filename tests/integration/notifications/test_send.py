@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from scheduler import get_scheduler_status
+from scheduler.clock import ManualClock
 from scheduler.engine.outcome import Settled
 from scheduler.models import Job, Notice, NoticeChannel, NoticeDelivery, RunLog, Status
 from scheduler.notifications.channels.base import MessageRefused, SendFailed
@@ -21,7 +22,6 @@ from scheduler.notifications.use import LEASE, take
 from scheduler.runtime.runner import Runner
 from scheduler.runtime.service import Service
 from scheduler.schedules import Every
-from scheduler.testing import ManualClock
 from tests.factories import T0, at, make_engine
 from tests.integration.rules.process import FlowingClock
 

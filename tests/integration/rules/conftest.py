@@ -3,10 +3,9 @@
 import pytest
 from django.db import transaction
 
-from scheduler.clock import SYSTEM_CLOCK
+from scheduler.clock import SYSTEM_CLOCK, ManualClock
 from scheduler.engine.db import shared_time
 from scheduler.registry import register, registry
-from scheduler.testing import ManualClock
 from tests.factories import T0
 from tests.integration.rules.play import Play
 from tests.integration.rules.process import SteppedProcess

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from scheduler import signals
+from scheduler.clock import ManualClock
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.finish import Finished, Settled, finish_runs
 from scheduler.engine.rescue import close_as_lost
@@ -16,7 +17,6 @@ from scheduler.models import Job, RunLog
 from scheduler.registry import Registry, register
 from scheduler.runtime import publish
 from scheduler.schedules import Every, Schedule
-from scheduler.testing import ManualClock
 from tests.factories import T0, at, ended, make_engine, make_job, tick_at
 
 COUNTERS = ("successes", "failures", "timeouts", "losses", "cancellations", "skips", "misses")

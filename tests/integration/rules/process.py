@@ -8,12 +8,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from scheduler.clock import SYSTEM_CLOCK
+from scheduler.clock import SYSTEM_CLOCK, ManualClock
 from scheduler.models import RunLog
 from scheduler.registry import Registry, register
 from scheduler.runtime.runner import Runner
 from scheduler.signals import runs_asked_to_stop
-from scheduler.testing import ManualClock
 from tests.factories import MINUTE, T0, make_job
 
 PATIENCE = 10.0

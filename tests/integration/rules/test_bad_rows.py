@@ -9,7 +9,7 @@ from scheduler.engine.control import get_job, reset_job, run_now, update_job
 from scheduler.exceptions import Refused
 from scheduler.health import get_scheduler_status
 from scheduler.models import Instance, Job, RunLog
-from scheduler.models.job import to_replan
+from scheduler.models.job_columns import to_replan
 from scheduler.schedules import Every
 from tests.factories import at, claim_at, finish, ledger, make_engine, make_job, tick_at
 

@@ -13,7 +13,7 @@ from scheduler.engine.finish import finish_runs
 from scheduler.engine.sync.follow_code import sync
 from scheduler.exceptions import InvalidSchedule
 from scheduler.models import Job, Status, Trigger
-from scheduler.models.job import UNABLE
+from scheduler.models.job_columns import UNABLE
 from scheduler.registry import Registry, register
 from scheduler.schedules import AfterJobs, Every, Manual
 from tests.factories import at, claim_at, claim_one, ended, finish, ledger, make_engine, make_job, make_registry

@@ -10,6 +10,7 @@ import pytest
 from django.db import OperationalError
 
 from scheduler import signals
+from scheduler.clock import ManualClock
 from scheduler.context import current_run
 from scheduler.engine import claim
 from scheduler.executors import call as invoking
@@ -17,7 +18,6 @@ from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.registry import register
 from scheduler.runtime import dispatcher, heartbeat, recorder, registration
 from scheduler.runtime.watchdog import Watchdog
-from scheduler.testing import ManualClock
 from tests.factories import at, claim_at, make_job
 from tests.integration.rules.process import until
 

@@ -19,7 +19,7 @@ from scheduler.engine.control import (
 )
 from scheduler.engine.explain.explain_slot import Verdict, explain_slot
 from scheduler.models import Group, Job, Status
-from scheduler.models.job import CLOSES, NO_PLAN, REFUSED
+from scheduler.models.job_columns import CLOSES, NO_PLAN, REFUSED
 from scheduler.policy.codec import from_options
 from scheduler.schedules import AfterJobs, Cron, Every
 from tests.factories import HOUR, at, claim_at, claim_one, finish, make_engine, make_job, run_at, tick_at

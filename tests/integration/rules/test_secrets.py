@@ -7,7 +7,7 @@ import pytest
 
 from scheduler import autodiscover
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.engine.control.definition import ask_gate
+from scheduler.engine.control.gate import ask_gate
 from scheduler.exceptions import ActivityStoreUnavailable, Refused
 from scheduler.executors.sanitize import error_text, keep_reason, progress_of, result_text
 from scheduler.health import get_scheduler_status

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from scheduler.clock import ManualClock
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.claim_ahead import NO_REACH
 from scheduler.engine.db import shared_time
@@ -15,7 +16,6 @@ from scheduler.runtime.dispatcher import Dispatcher
 from scheduler.runtime.heartbeat import Heartbeat
 from scheduler.runtime.registration import Member
 from scheduler.schedules import Every
-from scheduler.testing import ManualClock
 from tests.factories import T0, make_registry
 
 

@@ -189,7 +189,7 @@ def test_a_forked_child_has_an_instance_of_its_own_and_leaves_the_sessions_of_it
         known = attendance._here
         try:
             inherited._note()
-            attendance._begin_anew_in_child()  # as os.fork() does in a child
+            attendance._start_over_in_child()  # as os.fork() does in a child
             drop_inherited()
             assert connection.connection is None
             with attending() as (other, places):

@@ -4,6 +4,7 @@ import pytest
 
 from scheduler.clock import distinct
 from scheduler.engine.control.enqueue import Carrier, Waiting, enqueue
+from scheduler.executors import stream
 from scheduler.models import RunLog, Status
 from scheduler.models.carriers import ONE_OFFS
 from scheduler.policy import Policy
@@ -36,7 +37,7 @@ def put(parts, count):
 def test_a_single_task_is_looked_for_at_once(parts, woken):
     put(parts, 1)
     assert woken == [1]
-    assert parts.dispatcher.step() == module.A_MOMENT, "it may start before the next pass"
+    assert parts.dispatcher.step() == stream.A_MOMENT, "it may start before the next pass"
     put(parts, 1)
     assert woken == [1, 1], "which does not keep the next one waiting"
     parts.dispatcher.step()
@@ -48,12 +49,12 @@ def test_tasks_that_keep_coming_are_gathered_although_each_pass_finds_few(parts,
     for _ in range(6):
         put(parts, 3)
         waits.append(parts.dispatcher.step())
-    assert waits == [module.A_MOMENT] * 5 + [module.GATHER_SECONDS]
+    assert waits == [stream.A_MOMENT] * 5 + [stream.GATHER_SECONDS]
     del woken[:]
     put(parts, 3)
     assert woken == []
     parts.manual.advance(1)
-    assert parts.dispatcher.step() == module.A_MOMENT, "those of a second ago count no more"
+    assert parts.dispatcher.step() == stream.A_MOMENT, "those of a second ago count no more"
 
 
 def test_while_tasks_stream_in_slow_passes_leave_most_of_the_time_to_the_tasks(parts, woken, monkeypatch):
@@ -68,16 +69,16 @@ def test_while_tasks_stream_in_slow_passes_leave_most_of_the_time_to_the_tasks(p
     for seconds in (0.0001, 0.003, 0.2):  # noqa: B007
         put(parts, 10)
         waits.append(parts.dispatcher.step())
-    assert waits == [module.GATHER_SECONDS, pytest.approx(0.003 * module.PASS_TO_GATHER), module.LONGEST_GATHER]
+    assert waits == [stream.GATHER_SECONDS, pytest.approx(0.003 * stream.PASS_TO_GATHER), stream.LONGEST_GATHER]
 
 
 def test_of_a_flow_of_tasks_those_of_a_moment_are_claimed_by_one_pass(parts, woken):
     put(parts, 10)
-    assert parts.dispatcher.step() == module.GATHER_SECONDS
+    assert parts.dispatcher.step() == stream.GATHER_SECONDS
     del woken[:]
     put(parts, 10)
     assert woken == []
-    assert parts.dispatcher.step() == module.GATHER_SECONDS
+    assert parts.dispatcher.step() == stream.GATHER_SECONDS
     assert RunLog.objects.filter(status=Status.RUNNING).count() == 20
     assert parts.dispatcher.step() > 1, "the flow has ended"
     parts.manual.advance(1)

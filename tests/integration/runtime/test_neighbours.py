@@ -2,10 +2,10 @@
 
 import pytest
 
+from scheduler.clock import ManualClock
 from scheduler.problems.process import of_this_process
 from scheduler.runtime.neighbours import FORGOTTEN_AFTER, MARKS, Neighbours
 from scheduler.runtime.pruner import Housekeeper
-from scheduler.testing import ManualClock
 from tests.factories import T0
 
 

@@ -8,10 +8,9 @@ from django.contrib.auth.models import Permission, User
 from django.db import DatabaseError, connection, connections
 from django.test.utils import CaptureQueriesContext
 
-from scheduler.clock import SYSTEM_CLOCK
+from scheduler.clock import SYSTEM_CLOCK, ManualClock
 from scheduler.exceptions import InvalidOption
 from scheduler.models import ApiToken, Scope
-from scheduler.testing import ManualClock
 from scheduler.tokens import last_use
 from scheduler.tokens.holder import holder_of
 from scheduler.tokens.issue import create_token, digest_of, revoke_token

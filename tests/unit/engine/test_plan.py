@@ -13,7 +13,7 @@ from scheduler.engine.plan import Plan, orphaned, released
 from scheduler.engine.plan_basis import schedule_of
 from scheduler.engine.settle import settle
 from scheduler.models import Job, Status
-from scheduler.models.job import GOES_ON_FROM, NO_PLAN, to_replan
+from scheduler.models.job_columns import GOES_ON_FROM, NO_PLAN, to_replan
 from scheduler.policy.codec import from_options
 from scheduler.schedules import Cron, Every
 from tests.factories import T0, make_registry

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from scheduler.clock import ManualClock
 from scheduler.runtime.database_clock import DatabaseClock, StepWatch
-from scheduler.testing import ManualClock
 from tests.factories import T0, at
 
 HOUR = 3600

@@ -2,9 +2,9 @@
 
 from types import SimpleNamespace
 
+from scheduler.clock import ManualClock
 from scheduler.runtime import pruner
 from scheduler.runtime.pruner import BETWEEN_LOOKS, BETWEEN_ROUNDS, Housekeeper
-from scheduler.testing import ManualClock
 from tests.factories import T0
 
 

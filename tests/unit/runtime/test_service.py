@@ -10,9 +10,8 @@ from types import SimpleNamespace
 import pytest
 from django.db import OperationalError
 
-from scheduler.clock import SYSTEM_CLOCK
+from scheduler.clock import SYSTEM_CLOCK, ManualClock
 from scheduler.runtime.service import LOG_EVERY, RETRY_SECONDS, Service, was_replaced
-from scheduler.testing import ManualClock
 
 
 def run(steps):

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from scheduler.clock import ManualClock
 from scheduler.runtime.service import Service
 from scheduler.runtime.watchdog import HUNG_AFTER, LOOK_EVERY, Watchdog
-from scheduler.testing import ManualClock
 
 
 @dataclass

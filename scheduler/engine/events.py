@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from scheduler.engine.db.bulk import insert_rows
 from scheduler.engine.db.shared_time import shared_now
 from scheduler.models import FAILURES, EventKind, Group, Job, JobEvent, RunLog
 from scheduler.models.job_event import LONGEST_REASON
@@ -58,7 +59,7 @@ def write_events(using: str, events: Sequence[JobEvent]) -> None:
         now = shared_now(using)
         for one in undated:
             one.at = now
-    JobEvent.objects.using(using).bulk_create(events)
+    insert_rows(using, [field for field in JobEvent._meta.concrete_fields if not field.primary_key], events)
 
 
 def creations(jobs: Iterable[Job], actor: str) -> list[JobEvent]:

@@ -295,8 +295,9 @@ def _reset_all(request: HttpRequest) -> ActOnAll:
 
 
 def _read(jobs: Iterable[Job]) -> Iterable[Job]:
-    """Return the jobs, read at once where that is possible: an action may be about thousands."""
-    return read_rows(jobs) if isinstance(jobs, QuerySet) and is_of_whole_rows(jobs) else jobs
+    """Return the jobs, read at once where that is possible, whatever the list defers: there may be thousands."""
+    whole = jobs.defer(None) if isinstance(jobs, QuerySet) else None
+    return read_rows(whole) if whole is not None and is_of_whole_rows(whole) else jobs
 
 
 def _nothing(job: Job) -> None:

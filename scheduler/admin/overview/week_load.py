@@ -84,8 +84,14 @@ class Planned(NamedTuple):
 def _planned(jobs: Iterable[Job], week: Week, now: datetime, paused: Paused) -> Iterator[Planned]:
     for job in jobs:
         if (begin := begins(job, paused, now)) is not None:
-            schedule = job.schedule.bind(anchor=job.anchor_at or week.start, timezone=settings.TIME_ZONE)
+            schedule = _bound(job.schedule, job.anchor_at or week.start, settings.TIME_ZONE)
             yield Planned(job, schedule, _bounds(job, now, begin))
+
+
+@lru_cache(maxsize=2 * MOST_JOBS)
+def _bound(schedule: Schedule, anchor: datetime, timezone: str) -> Schedule:
+    """Return a schedule that leaves nothing open; a job has the same one each time the page is asked for."""
+    return schedule.bind(anchor=anchor, timezone=timezone)
 
 
 def _by_hour(planned: Iterable[Planned], week: Week, zone: tzinfo | None) -> dict[datetime, float]:
@@ -96,12 +102,18 @@ def _by_hour(planned: Iterable[Planned], week: Week, zone: tzinfo | None) -> dic
         alike[schedule if _slots(schedule, week) else _per_hour(schedule, week), bounds] += 1
     quarters: dict[int, float] = defaultdict(float)
     for (schedule_or_rate, bounds), weight in alike.items():
-        for at, count in _starts(schedule_or_rate, bounds, week):
-            quarters[int((at - week.start) // QUARTER)] += count * weight
+        for number, count in _quarters(schedule_or_rate, bounds, week):
+            quarters[number] += count * weight
     starts: dict[datetime, float] = defaultdict(float)
     for number, count in sorted(quarters.items()):
         starts[_hour_of(week.start + number * QUARTER, zone)] += count
     return dict(starts)
+
+
+@lru_cache(maxsize=2048)
+def _quarters(schedule: Schedule | float, bounds: Bounds, week: Week) -> list[tuple[int, float]]:
+    """Return how often a job starts in quarters of the week, which are numbered."""
+    return [(int((at - week.start) // QUARTER), count) for at, count in _starts(schedule, bounds, week)]
 
 
 def _in_hour(one: Planned, week: Week, hour: datetime) -> list[tuple[datetime | None, int, str]]:

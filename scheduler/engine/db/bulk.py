@@ -125,19 +125,23 @@ FASTEST = {"postgresql": _from_arrays, "mysql": _joined}
 
 def insert_runs(using: str, runs: Sequence[RunLog]) -> None:
     """Insert rows of the ledger; every row knows its id afterwards. Columns no row fills are left to the database."""
-    connection = connections[using]
     fields = [field for field in RunLog._meta.concrete_fields if _is_filled(field, runs)]
-    size = max(1, (connection.features.max_query_params or 30_000) // max(1, len(fields)))
-    read = attrgetter(*(field.attname for field in fields))
-    for start in range(0, len(runs), size):
-        batch = runs[start : start + size]
-        columns = _prepared(connection, fields, map(read, batch))
-        ids = _insert(connection, fields, list(zip(*columns, strict=True)))
-        for run, pk in zip(batch, ids, strict=False):
-            run.pk = pk
+    for run, pk in zip(runs, insert_rows(using, fields, runs), strict=False):
+        run.pk = pk
     for run in runs:
         if run.pk is None:
             run.pk = _id_of(using, run)
+
+
+def insert_rows(using: str, fields: Sequence[Any], rows: Sequence[models.Model]) -> list[int]:
+    """Insert rows of a model with these fields; returns their ids in order, or none where the database cannot say."""
+    connection, ids = connections[using], list[int]()
+    size = max(1, (connection.features.max_query_params or 30_000) // max(1, len(fields)))
+    read = attrgetter(*(field.attname for field in fields))
+    for start in range(0, len(rows), size):
+        columns = _prepared(connection, fields, map(read, rows[start : start + size]))
+        ids += _insert(connection, fields, list(zip(*columns, strict=True)))
+    return ids
 
 
 def _is_filled(field: Any, runs: Sequence[RunLog]) -> bool:
@@ -151,10 +155,10 @@ def _is_filled(field: Any, runs: Sequence[RunLog]) -> bool:
 
 def _insert(connection: BaseDatabaseWrapper, fields: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[int]:
     """Insert the rows with one statement; return their ids in order, or nothing where the database cannot say."""
-    quote = connection.ops.quote_name
+    quote, table = connection.ops.quote_name, fields[0].model._meta.db_table
     columns = ", ".join(quote(field.column) for field in fields)
     places = ", ".join(["(" + ", ".join(["%s"] * len(fields)) + ")"] * len(rows))
-    statement = f"INSERT INTO {quote(RunLog._meta.db_table)} ({columns}) VALUES {places}"
+    statement = f"INSERT INTO {quote(table)} ({columns}) VALUES {places}"
     returning = connection.features.can_return_rows_from_bulk_insert
     if returning:
         statement += f" RETURNING {quote('id')}"

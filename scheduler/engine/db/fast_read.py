@@ -136,12 +136,15 @@ def _converted(values: Sequence[Any], converters: list[Any], expression: Any, co
     if isinstance(expression.output_field, InstantField) and connection.features.supports_timezones:
         return [convert(value) for value in values]  # on a wall clock, both hours of autumn are equal: not the same
     known: dict[Any, Any] = {}
+    empty: dict[Any, Any] = {}
     converted = []
     for value in values:
-        result = known.get(value, known)
+        result = empty[value]() if value in empty else known.get(value, known)
         if result is known:
             result = convert(value)
             if not isinstance(result, dict | list):
                 known[value] = result
+            elif not result:
+                empty[value] = type(result)
         converted.append(result)
     return converted

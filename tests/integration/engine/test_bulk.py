@@ -4,6 +4,7 @@ import pytest
 
 from scheduler.engine.db import bulk
 from scheduler.engine.db.bulk import LONGEST_STATEMENT, LostRace, insert_runs, update_rows
+from scheduler.engine.db.fast_read import read_rows
 from scheduler.models import Job, RunLog
 from tests.factories import at, make_job
 
@@ -84,3 +85,9 @@ def test_rows_of_the_ledger_know_their_ids_whatever_the_number_I1():
     runs = [RunLog.of(job, scheduled_for=at(number), reason=f"r{number}") for number in range(1200)]
     insert_runs("default", runs)
     assert {run.pk: run.reason for run in runs} == dict(RunLog.objects.values_list("pk", "reason"))
+
+
+def test_no_two_rows_share_a_dict_even_an_empty_one(jobs):
+    first, *others = read_rows(Job.objects.order_by("name"))
+    first.state["seen"] = first.kwargs["seen"] = True
+    assert [(job.state, job.kwargs) for job in others] == [({}, {}), ({}, {})]

@@ -102,6 +102,7 @@ def wrong_host_clock(request, monkeypatch) -> list[str]:
 
     monkeypatch.setattr(SYSTEM_CLOCK, "now", lambda: T0 + request.param)
     monkeypatch.setattr(shared_time, "database_time", answer)
+    monkeypatch.setattr(shared_time, "CLOCK_QUERIES", {})  # no query tells the time on the way
     return asked
 
 

@@ -14,7 +14,11 @@ CLOCK_QUERIES = {
     "mysql": "SELECT UTC_TIMESTAMP(6)",
 }
 """Each answers with naive UTC, whatever the time zone of the session."""
-
+MICROSECONDS = {
+    "postgresql": "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint",
+    "mysql": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+}
+"""The same since 1970, as a number."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -50,15 +54,11 @@ class SharedMicroseconds(Aggregate):
     def __init__(self) -> None:
         super().__init__("pk")
 
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+    def as_sql(self, compiler: Any, connection: Any, **context: Any) -> Any:  # type: ignore[override]
         """By the clock of the server."""
-        template = "(COUNT(%(expressions)s) * 0 + (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint)"
-        return self.as_sql(compiler, connection, template=template, **context)
-
-    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """By the clock of the server."""
-        template = "(COUNT(%(expressions)s) * 0 + TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))"
-        return self.as_sql(compiler, connection, template=template, **context)
+        if connection.vendor in CLOCK_QUERIES:
+            context["template"] = f"(COUNT(%(expressions)s) * 0 + {MICROSECONDS[connection.vendor]})"
+        return super().as_sql(compiler, connection, **context)
 
 
 def beside_rows(using: str) -> Expression:

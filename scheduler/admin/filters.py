@@ -9,11 +9,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from scheduler.admin.allowed import jobs_for
+from scheduler.admin.allowed import every_run_for, jobs_for
 from scheduler.admin.page_context import judged_of, newest_run, now_of, tasks_and_groups, with_attention
 from scheduler.admin.request_values import whole_number
 from scheduler.admin.runs.search_window import day_of_query
@@ -32,7 +32,8 @@ STATES = {
     "slower": _("slower than usual"), "paused": _("paused"), "disabled": _("disabled"), "orphaned": _("orphaned"),
     "invalid": _("invalid"),
 }  # fmt: skip
-LATELY = {"due": _("due in the next hour"), "missed": _("missed in 24 h"), "late": _("late in 24 h")}
+DUE = _("due in the next hour")
+LATELY = {"missed": _("missed in 24 h"), "late": _("late in 24 h")}
 OUTCOMES = {"running": _("running"), "failed": _("failed"), "missed": _("missed"), "late": _("late")}
 
 
@@ -45,8 +46,15 @@ class StateFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """The states, the urgent ones first, with how many jobs there are in each; none is said by no number."""
-        counts = _count_states(request, model_admin.get_queryset(request))
-        words = {"attention": _("needs attention"), **STATES, **LATELY}
+        runs = every_run_for(model_admin.admin_site, request)
+        self.lately = {} if runs is None else jobs_lately(runs, newest_run(request), now_of(request))
+        counts = _count_states(request, model_admin.get_queryset(request), self.lately)
+        words = {
+            "attention": _("needs attention"),
+            **STATES,
+            "due": DUE,
+            **{name: LATELY[name] for name in self.lately},
+        }
         return [(name, f"{word} ({counts[name]})" if counts.get(name) else word) for name, word in words.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
@@ -56,19 +64,19 @@ class StateFilter(admin.SimpleListFilter):
             return with_attention(queryset, request).filter(attention__lt=CALM)
         if chosen == "due":
             return queryset.filter(due_soon(now_of(request)))
-        if chosen in LATELY:
-            return queryset.filter(jobs_lately(newest_run(request), now_of(request))[chosen])
+        if chosen in LATELY:  # what ran is for those to know who may see the runs
+            return queryset.filter(self.lately[chosen]) if chosen in self.lately else queryset.none()
         if chosen in URGENT:
             return queryset.filter(urgent(now_of(request), judged_of(request))[chosen])
         return queryset.filter(IN_STATE[JobState(chosen)]) if chosen in STATES else queryset
 
 
-def _count_states(request: HttpRequest, jobs: QuerySet[Job]) -> dict[str, int]:
-    """Count jobs by state, those that were missed or late by their newest runs, in one query."""
+def _count_states(request: HttpRequest, jobs: QuerySet[Job], lately: dict[str, Q]) -> dict[str, int]:
+    """Count jobs by state, and by what happened to them lately, in one query."""
     now = now_of(request)
     reasons = urgent(now, judged_of(request))
     found = reasons | {name: IN_STATE[JobState(name)] for name in STATES if name not in URGENT}
-    found |= {"attention": reduce(or_, reasons.values()), "due": due_soon(now)} | jobs_lately(newest_run(request), now)
+    found |= {"attention": reduce(or_, reasons.values()), "due": due_soon(now), **lately}
     counts = (
         jobs.filter(~CARRIERS)
         .order_by()

@@ -111,9 +111,11 @@ def with_attention(jobs: QuerySet[Job], request: HttpRequest) -> QuerySet[Any, A
     return jobs.annotate(attention=urgency_of(request))
 
 
-def listed_of(request: HttpRequest, jobs: QuerySet[Job]) -> QuerySet[Any, Any]:
+def listed_of(admin: Any, request: HttpRequest, jobs: QuerySet[Job]) -> QuerySet[Any, Any]:
     """Return the jobs of a list with `attention`, annotated once: a page asks ten times, each of milliseconds."""
-    annotated: QuerySet[Any, Any] = _once(request, "scheduler_listed", lambda: with_attention(jobs, request)).all()
+    annotated: QuerySet[Any, Any] = _once(
+        request, f"scheduler_listed_{id(admin)}", lambda: with_attention(jobs, request)
+    ).all()
     return annotated
 
 

@@ -207,7 +207,7 @@ class Pool:
         with self._changed:
             waiting = tuple(one.claimed.run.pk for one in self._queue)
             apart = tuple(run_id for run_id, one in self._living.items() if not one.holds_worker)
-            return Workers(self._workers, self._busy, len(waiting), waiting[:MOST_TOLD], apart[:MOST_TOLD])
+            return Workers(self._workers, self._busy, len(waiting), waiting[:MOST_TOLD], apart)
 
     def thread_states(self) -> dict[str, bool]:
         """Return which workers live, by thread name."""

@@ -72,7 +72,7 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
         """The jobs with how urgent they are, where they are listed, without what no list shows."""
         jobs = super().get_queryset(request).defer("state")
-        return viewable_jobs(self, request, listed_of(request, jobs)) if _lists_jobs(request) else jobs
+        return viewable_jobs(self, request, listed_of(self, request, jobs)) if _lists_jobs(request) else jobs
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """What needs attention comes first, where jobs are listed: elsewhere that would cost two queries."""

@@ -7,7 +7,8 @@ from operator import itemgetter
 from statistics import median
 
 from django.contrib.admin import AdminSite
-from django.db.models import F, Q
+from django.db.models import Q
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -21,6 +22,7 @@ from scheduler.engine.views.lately import BUSY, HOUR, due_soon
 from scheduler.engine.views.upcoming import after_run, next_slot, waits_for_run
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import RAN, Job, RunLog
+from scheduler.schedules import interval_kinds
 
 MOST = 50
 SAMPLE = 20
@@ -46,9 +48,10 @@ def next_hour(site: AdminSite, request: HttpRequest) -> tuple[list[Start], bool]
     A constant number of queries. A job that runs just now has its next slot, too, or how long after its run it starts.
     """
     now = now_of(request)
-    wanted = due_soon(now) | (AT_REST & BUSY & Q(stale=False, next_run_at__isnull=True))
+    counted = Q(schedule_kind__in=interval_kinds(), next_run_at__isnull=True)  # from the end of the run that goes on
+    wanted = due_soon(now) | (AT_REST & BUSY & Q(stale=False) & counted)
     due = jobs_for(site, request).filter(wanted).defer("state", "kwargs")
-    jobs = list(due.order_by(F("wake_at").asc(nulls_first=True), "name")[: MOST + 1])
+    jobs = list(due.order_by(Coalesce("wake_at", "next_run_at").asc(nulls_last=True), "name")[: MOST + 1])
     reads = may_read_runs(site, request)
     runs = recent_runs_for(site, request, jobs[:MOST], SAMPLE) if reads and jobs else {}
     told = (_start(job, now, lasted(usual(runs.get(job.pk, ())))) for job in jobs[:MOST])

@@ -66,7 +66,9 @@ class EnqueueAgainMixin(_ModelAdmin):
         try:
             count, before = sent_once(request, again)
         except Refused:
-            count, before = 0, True
+            words = _("This form was sent before, and is being carried out. To send another one, load the page again.")
+            self.message_user(request, words, messages.WARNING)
+            return
         if before:
             self.message_user(request, _("This form was sent twice: its tasks are enqueued again once."))
             return

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from django.http import HttpRequest
 
 from scheduler.engine.control import KeyedRequest
-from scheduler.engine.control.keyed import Begun
+from scheduler.engine.control.keyed import KEPT, Begun
 from scheduler.models.idempotency_key import IdempotencyKey
 
 TOKEN = "csrfmiddlewaretoken"
@@ -21,7 +21,10 @@ class Sent(NamedTuple):
 
 
 def sent_once(request: HttpRequest, make: Callable[[], int]) -> Sent:
-    """Have `make` make rows, unless the same form has done so; raises Refused while it is about to."""
+    """Have `make` make rows, unless the same form has done so; raises Refused while it is about to.
+
+    What it makes may be committed in parts, so that no other request goes on in its place: a new page is a new form.
+    """
     token = request.POST.get(TOKEN, "")
     if not token:
         return Sent(make())
@@ -38,4 +41,5 @@ def sent_once(request: HttpRequest, make: Callable[[], int]) -> Sent:
 
     said = [request.path, sorted((name, sorted(values)) for name, values in request.POST.lists())]
     # Another choice on the same page, after a step back in the browser, is another form.
-    return KeyedRequest.of(f"{token} {said}", f"admin {request.user.pk}", said).once(made_now, made_before)
+    keyed = KeyedRequest.of(f"{token} {said}", f"admin {request.user.pk}", said)
+    return keyed.once(made_now, made_before, longest=KEPT)

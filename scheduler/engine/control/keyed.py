@@ -42,14 +42,20 @@ class KeyedRequest:
         """Return a request of a caller; `request` is JSON, and equal for equal requests."""
         return cls(_hash([caller, key]), _hash(request))
 
-    def once(self, make: Callable[["Begun"], T], made_before: Callable[[IdempotencyKey], T]) -> T:
+    def once(
+        self,
+        make: Callable[["Begun"], T],
+        made_before: Callable[[IdempotencyKey], T],
+        *,
+        longest: timedelta = LONGEST,
+    ) -> T:
         """Carry out the request, or return what it made when it was sent before.
 
         `make` calls `remember` in the transaction that makes something. When it raises, the key is as good as new.
-        Raises Refused with code `idempotency_key_reused` when the key was sent with another request, `in_progress`
-        while the same one goes on.
+        After `longest` the next request begins in place of one that goes on. Raises Refused with code
+        `idempotency_key_reused` when the key was sent with another request, `in_progress` while the same one goes on.
         """
-        found = self._begin(shared_now(Engine().using))
+        found = self._begin(shared_now(Engine().using), longest)
         if isinstance(found, IdempotencyKey):
             return made_before(found)
         try:
@@ -58,7 +64,7 @@ class KeyedRequest:
             found.forget()
             raise
 
-    def _begin(self, now: datetime) -> "IdempotencyKey | Begun":
+    def _begin(self, now: datetime, longest: timedelta) -> "IdempotencyKey | Begun":
         """Return what the request made before, or the note that it goes on from now."""
         rows = IdempotencyKey.objects.using(Engine().using)
         if (found := rows.filter(digest=self.digest).first()) is None:
@@ -68,9 +74,9 @@ class KeyedRequest:
                 return Begun(self, now)
             except IntegrityError:
                 found = rows.filter(digest=self.digest).first()
-        return self._in_view_of(found, now)
+        return self._in_view_of(found, now, longest)
 
-    def _in_view_of(self, found: IdempotencyKey | None, now: datetime) -> "IdempotencyKey | Begun":
+    def _in_view_of(self, found: IdempotencyKey | None, now: datetime, longest: timedelta) -> "IdempotencyKey | Begun":
         """Return what `_begin` does where there is a row, or there was one just now."""
         if found is None:
             raise Refused(GOES_ON_TEXT, code="in_progress")
@@ -80,7 +86,7 @@ class KeyedRequest:
             if found.made != GOES_ON:
                 return found
         begun = Begun(self, now)
-        if (found.made == GOES_ON and found.at > now - LONGEST) or not begun.take_over(found):
+        if (found.made == GOES_ON and found.at > now - longest) or not begun.take_over(found):
             raise Refused(GOES_ON_TEXT, code="in_progress")
         return begun
 
@@ -93,8 +99,8 @@ class Begun:
     at: datetime
 
     def take_over(self, found: IdempotencyKey) -> bool:
-        """Begin in place of a request that is over, if no other one does."""
-        rows = IdempotencyKey.objects.using(Engine().using).filter(pk=found.pk, at=found.at)
+        """Begin in place of a request that is over, if no other one does, and that one has not just made something."""
+        rows = IdempotencyKey.objects.using(Engine().using).filter(pk=found.pk, at=found.at, made=found.made)
         with write_transaction(rows.db):
             return bool(rows.update(request=self.keyed.request, made=GOES_ON, created=True, at=self.at))
 
@@ -118,9 +124,9 @@ class Begun:
 
 def forget_keys(using: str, now: datetime) -> int:
     """Remove the keys that are not known any more; returns how many."""
-    rows = IdempotencyKey.objects.using(using)
-    old = list(rows.filter(at__lte=_kept_since(now)).values_list("pk", flat=True)[:FORGOTTEN_AT_ONCE])
-    return rows.filter(pk__in=old).delete()[0] if old else 0
+    old = IdempotencyKey.objects.using(using).filter(at__lte=_kept_since(now))
+    some = list(old.values_list("pk", flat=True)[:FORGOTTEN_AT_ONCE])
+    return old.filter(pk__in=some).delete()[0] if some else 0  # but for what was used again since
 
 
 def _kept_since(now: datetime) -> datetime:

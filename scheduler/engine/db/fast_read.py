@@ -48,6 +48,8 @@ def read_rows(rows: models.QuerySet[M]) -> list[M]:
 
 def is_of_whole_rows(rows: models.QuerySet[Any]) -> bool:
     """Return whether `read_rows` reads such rows: with all columns, and nothing besides but annotations."""
+    if rows._prefetch_related_lookups:  # type: ignore[attr-defined]
+        return False
     query = rows.query
     is_whole = query.deferred_loading == (frozenset(), True) and not query.select_related
     return is_whole and query.default_cols and not query.extra_select

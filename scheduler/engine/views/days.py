@@ -104,7 +104,7 @@ def _add_rows(found: dict[date, Day], newest_first: Iterable[tuple[Any, ...]]) -
             begins, day = midnight_of(on).timestamp(), found[on]
         day.runs += 1
         day.failed += status != Status.SUCCEEDED or bool(errors)
-        if status in MEASURED and took is not None and took < LAST_SECOND:
+        if status in MEASURED and took is not None and abs(took) < LAST_SECOND:
             day.lengths.append((timedelta(seconds=took), 1))
 
 

@@ -64,12 +64,12 @@ def due_soon(now: datetime) -> Q:
     return AT_REST & Q(stale=False) & (planned | BUSY & Q(next_run_at__lte=now + HOUR))
 
 
-def jobs_lately(last: int, now: datetime) -> dict[str, Q]:
+def jobs_lately(runs: QuerySet[RunLog], last: int, now: datetime) -> dict[str, Q]:
     """Return the conditions on jobs of which a slot was missed, and a run was late, in the last 24 hours, as far as the
-    newest stretch tells; `last` is the key of the newest run."""
-    runs = RunLog.objects.order_by().filter(pk__gt=last - STRETCH, scheduled_for__gte=now - DAY)
+    newest stretch of some runs tells; `last` is the key of the newest run."""
+    lately = runs.order_by().filter(pk__gt=last - STRETCH, scheduled_for__gte=now - DAY)
     found = {"missed": MISSED, "late": late()}
-    return {name: Q(pk__in=runs.filter(condition).values("job_id")) for name, condition in found.items()}
+    return {name: Q(pk__in=lately.filter(condition).values("job_id")) for name, condition in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,8 @@ def tell_of_tasks(**_: object) -> None:
 def _tell(what: str) -> None:
     """In a transaction of its own: PostgreSQL lets transactions that notify commit one after the other.
 
-    It does not wait for the disk: a wake-up that a crash loses is none, and the next look finds what it told of.
+    It does not wait for the disk, unless the caller commits by hand, whose transaction it is part of: a wake-up that a
+    crash loses is none, and the next look finds what it told of.
     """
     using = router.db_for_write(Job)
     if not is_possible(using):
@@ -50,5 +51,5 @@ def _tell(what: str) -> None:
     runner = current.current()
     by = "" if runner is None else str(runner.engine.instance_id)
     with suppress(DatabaseError), connections[using].cursor() as cursor:
-        told = [name(), f"{what} {by}"]
-        cursor.execute("SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, %s)", told)
+        quick = "set_config('synchronous_commit', 'off', true), " if connections[using].get_autocommit() else ""
+        cursor.execute(f"SELECT {quick}pg_notify(%s, %s)", [name(), f"{what} {by}"])

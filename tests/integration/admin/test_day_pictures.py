@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.db import connection
 from django.utils.html import escape
 
 from scheduler.admin.jobs.pictures import address_of_day
@@ -129,3 +130,13 @@ def test_a_picture_of_more_rows_than_it_reads_says_since_when_it_is_complete(bos
     for days in range(4):
         add(job, T0 - days * DAY)
     assert "complete since March 2, 2026" in text_of(boss.get(page("job_page", job.pk)))
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="no other database has infinite instants")
+@pytest.mark.parametrize("column", ["started_at", "finished_at"])
+@pytest.mark.parametrize("instant", ["infinity", "-infinity"])
+def test_a_run_that_began_or_ended_at_no_time_is_counted_and_has_no_length(column, instant):
+    run = add(make_job(), T0)
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE scheduler_runlog SET {column} = %s WHERE id = %s", [instant, run.pk])
+    assert told(days_of(run.job, FIRST, RunLog.objects.all())) == {T0.date(): (1, 0, None, None)}

@@ -89,3 +89,14 @@ def test_what_a_person_runs_by_hand_has_no_next_start(boss):
     job = make_job("job", Manual(), columns={"active_runs": 1})
     assert boss.get(page("job_overview")).context_data["next_hour"] == []
     assert starts(job) == []
+
+
+def test_many_runs_with_no_start_to_come_leave_the_list_to_the_jobs_that_have_one(boss):
+    going = {"active_runs": 1, "wake_at": None, "next_run_at": None, "stale": False}
+    for number in range(60):
+        make_job(f"by hand {number}", Manual(), columns=going)
+        make_job(f"counted {number:02}", Every(minutes=40, from_completion=True), columns=going)
+    make_job("soon", Every(minutes=5))
+    listed = [start.job.name for start in boss.get(page("job_overview")).context_data["next_hour"]]
+    assert listed[0] == "soon"
+    assert len(listed) == 50

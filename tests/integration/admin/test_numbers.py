@@ -110,6 +110,8 @@ def test_only_what_a_person_may_see_is_counted(nights):
     response = client.get(page("job_changelist"))
     assert [one.name for one in response.context_data["numbers"]] == ["due"]
     assert page("runlog_changelist") not in response.text
+    assert "missed in 24 h" not in response.text, "nor as a choice of the filter"
+    assert client.get(page("job_changelist") + "?state=missed").context_data["cl"].result_count == 0
 
 
 def panel_for(user) -> str:

@@ -3,10 +3,12 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib.admin import ModelAdmin, site
 from django.contrib.auth.models import User
 from django.db import connection
 
 from scheduler.admin import InstanceAdmin, JobAdmin, RunLogAdmin
+from scheduler.admin.jobs.job_admin import JobAdminMixin
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.engine import control
 from scheduler.engine.events import event
@@ -347,3 +349,16 @@ def test_why_names_no_hidden_run_that_broke_the_job_then(boss, monkeypatch, thei
     words = text_of(boss.get(f"{page('job_page', theirs.pk)}?why={at(54_000):%Y-%m-%d %H:%M}"))
     assert (f"broken by run {failed.pk}" in words) is not is_hidden
     assert ("You may not see the run that answers this." in words) is is_hidden
+
+
+def test_a_second_admin_on_a_page_is_asked_for_its_own_jobs(mine, theirs, rf, admin_user):
+    class OnlyMine(ModelAdmin):
+        def get_queryset(self, request):
+            return super().get_queryset(request).filter(name="mine")
+
+    class Narrow(JobAdminMixin, OnlyMine): ...
+
+    request = rf.get("/")
+    request.user = admin_user
+    assert len(JobAdmin(Job, site).get_queryset(request)) == 2
+    assert list(Narrow(Job, site).get_queryset(request)) == [mine]

@@ -8,6 +8,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import OperationalError, connections
+from django.db.models import QuerySet
 
 from scheduler.engine.control import (
     KeyedRequest,
@@ -254,3 +255,37 @@ def test_a_key_that_cannot_be_taken_back_is_taken_over_later(stop_clock, monkeyp
             run_now_once(KeyedRequest.of("K", "ann", 1), "job")
     stop_clock(T0 + timedelta(minutes=1))
     assert run_now_once(KeyedRequest.of("K", "ann", 1), "job").pk == RunLog.objects.get().pk
+
+
+def test_a_request_that_makes_something_just_as_it_is_taken_for_dead_keeps_its_key(stop_clock, monkeypatch):
+    keyed, take_over = KeyedRequest.of("K", "ann", 1), Begun.take_over
+
+    def slow(first):
+        def just_before(begun, found):
+            first.remember(7)
+            return take_over(begun, found)
+
+        monkeypatch.setattr(Begun, "take_over", just_before)
+        stop_clock(T0 + timedelta(minutes=2))
+        with pytest.raises(Refused, match="goes on"):
+            keyed.once(lambda begun: begun.remember(8), lambda before: None)
+
+    stop_clock(T0)
+    keyed.once(slow, lambda before: None)
+    assert keyed.once(lambda begun: None, lambda before: before.made) == 7
+
+
+def test_a_key_that_is_used_again_while_old_ones_are_removed_stays(stop_clock, monkeypatch):
+    keyed, delete = KeyedRequest.of("K", "ann", 1), QuerySet.delete
+    stop_clock(T0)
+    keyed.once(lambda begun: begun.remember(7), lambda before: None)
+    stop_clock(T0 + timedelta(hours=25))
+
+    def used_before(rows):
+        monkeypatch.setattr(QuerySet, "delete", delete)
+        keyed.once(lambda begun: begun.remember(8), lambda before: None)
+        return rows.delete()
+
+    monkeypatch.setattr(QuerySet, "delete", used_before)
+    assert forget_keys("default", T0 + timedelta(hours=25)) == 0
+    assert keyed.once(lambda begun: None, lambda before: before.made) == 8

@@ -153,18 +153,21 @@ def test_a_form_that_is_clicked_twice_enqueues_once_and_says_so(boss, done):
     assert messages_of(again(boss, run, csrfmiddlewaretoken="of the next page")) == [told]
 
 
-def test_a_form_whose_first_click_still_goes_on_enqueues_nothing_more(boss, done, monkeypatch):
+@pytest.mark.parametrize("passed", [timedelta(0), timedelta(hours=1)])
+def test_a_form_whose_first_click_still_goes_on_enqueues_nothing_more(boss, done, monkeypatch, passed, stop_clock):
     run = RunLog.objects.filter(status=Status.SUCCEEDED).first()
     form, seen = {"csrfmiddlewaretoken": "of this page"}, []
 
     def slow(*args, **options):
+        stop_clock(SYSTEM_CLOCK.now() + passed)
         seen.append(messages_of(again(boss, run, **form)))
         return enqueue_again(*args, **options)
 
     monkeypatch.setattr("scheduler.engine.control.enqueue_again", slow)
     before = RunLog.objects.count()
     assert messages_of(again(boss, run, **form)) == ["1 task was enqueued again."]
-    assert seen == [["This form was sent twice: its tasks are enqueued again once."]]
+    told = "This form was sent before, and is being carried out. To send another one, load the page again."
+    assert seen == [[told]]
     assert RunLog.objects.count() == before + 1
 
 

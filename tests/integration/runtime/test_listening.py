@@ -131,6 +131,19 @@ def test_a_transaction_tells_once_however_much_it_enqueues(listening, heard, mon
 
 
 @on_postgresql
+def test_who_commits_by_hand_still_waits_for_the_disk():
+    with connection.cursor() as cursor:
+        transaction.set_autocommit(False)
+        try:
+            channel.tell_of_jobs()
+            cursor.execute("SHOW synchronous_commit")
+            assert cursor.fetchone() == ("on",)
+        finally:
+            transaction.rollback()
+            transaction.set_autocommit(True)
+
+
+@on_postgresql
 @pytest.mark.parametrize(("waits", "told"), [(False, 0), (True, 1)], ids=["takes it itself", "has no worker free"])
 def test_nothing_is_told_where_this_process_takes_the_task_itself(monkeypatch, waits, told):
     sent, here = [], SimpleNamespace(engine=Engine(), pool=SimpleNamespace(wants_tasks=lambda: not waits))

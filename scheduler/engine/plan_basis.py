@@ -215,6 +215,11 @@ def has_grid(job: Job) -> bool:
     return job.schedule.is_interval and not job.schedule.from_completion
 
 
+def is_beginning(job: Job, instant: datetime | None) -> bool:
+    """Return whether the slots of an interval are counted from an instant: the first one is an interval later."""
+    return instant is not None and instant == job.anchor_at and has_grid(job) and not job.schedule.has_grid
+
+
 def slot_behind(schedule: Schedule, slot: datetime, now: datetime) -> datetime | None:
     """Return the slot that follows one that was decided without a run.
 

@@ -402,3 +402,12 @@ def test_the_next_slot_of_a_job_whose_module_fails_here_has_the_error(lives, mon
     job = make_job(columns={"source": "shop.tasks"})
     answer = explain_text(job, "", now=at(1))
     assert "shop.tasks could not be imported: ZeroDivisionError: division by zero (shop/tasks.py:4)." in answer.sentence
+
+
+@pytest.mark.parametrize("seconds", [0, -3, -200])
+def test_neither_the_moment_that_an_interval_is_counted_from_nor_one_before_is_a_slot(seconds):
+    Job.objects.filter(pk=make_job(schedule=Every(hours=1)).pk).update(created_at=T0)
+    run_at(make_engine(), at(hours=1))
+    answer = why(T0 + timedelta(seconds=seconds), at(hours=2))
+    assert answer.verdict == (Verdict.BEFORE_CREATION if seconds else Verdict.NOT_A_SLOT)
+    assert (answer.slot, answer.nearest_before, answer.nearest_after) == (None, None, at(hours=1))

@@ -19,7 +19,7 @@ from scheduler.admin.times import instant, relative
 from scheduler.engine.views.conditions import AT_REST
 from scheduler.engine.views.datetimes import lasted
 from scheduler.engine.views.lately import BUSY, HOUR, due_soon
-from scheduler.engine.views.upcoming import after_run, next_slot, waits_for_run
+from scheduler.engine.views.upcoming import after_run, next_slot, start_of, waits_for_run
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import RAN, Job, RunLog
 from scheduler.schedules import interval_kinds
@@ -76,6 +76,7 @@ def _start(job: Job, now: datetime, took: str) -> tuple[datetime, Start] | None:
             return None
         words = _("{time} after the run that goes on").format(time=lasted(wait))
         return now + wait, Start(job, "", "", 0, took, words)
+    at = start_of(job, at)
     if at > now + HOUR:
         return None
     words = ""

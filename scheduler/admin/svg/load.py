@@ -13,6 +13,7 @@ CELL, ROW, LEFT, TOP, DAYS = 30, 22, 64, 18, 7
 HOUR = timedelta(hours=1)
 FEWEST = 0.5
 """Fewer starts than that are none."""
+EVEN = 1.1
 
 
 def load_map(
@@ -49,10 +50,10 @@ def _exists(wall: datetime) -> bool:
 
 
 def heat(count: float, quietest: float, busiest: float) -> str:
-    """Return the tone of an hour between the quietest and the busiest of the week, so that each difference is seen; a
-    load that does not vary by one start is one of middle tone."""
+    """Return the tone of an hour between the quietest and the busiest of the week; a load that varies by less than a
+    tenth, or by no start at all, is one of middle tone."""
     if count < FEWEST:
         return "sched-heat-0"
-    if round(quietest) == round(busiest):
+    if round(quietest) == round(busiest) or busiest < quietest * EVEN:
         return "sched-heat-2"
     return f"sched-heat-{1 + round(3 * (count - quietest) / (busiest - quietest))}"

@@ -20,7 +20,7 @@ from scheduler.engine.db.shared_time import shared_now
 from scheduler.engine.db.tally import count_runs
 from scheduler.engine.db.transactions import write_transaction
 from scheduler.engine.finish import end_cancelled, promote_backfill
-from scheduler.engine.plan_basis import policy_of, schedule_of
+from scheduler.engine.plan_basis import is_beginning, policy_of, schedule_of
 from scheduler.engine.postponed import held_places, let_go
 from scheduler.engine.retention.kept_since import complete_since, free_slot
 from scheduler.engine.views.datetimes import shifted
@@ -171,7 +171,8 @@ def _slots(job: Job, start: datetime, end: datetime) -> Iterator[datetime]:
         return  # its slots follow from its runs: there are none without one
     slot = schedule.next_after(shifted(start, -RESOLUTION))
     while slot is not None and slot <= end and not (job.next_run_at and slot >= job.next_run_at):
-        yield slot
+        if not is_beginning(job, slot):
+            yield slot
         slot = schedule.next_after(slot)
 
 

@@ -47,8 +47,8 @@ def nearest_is_meant(asked: Evidence, nearest: datetime | None) -> str:
 
 def before_creation(evidence: Evidence) -> Finding | None:
     """The job did not exist yet."""
-    job, slot = evidence.job, evidence.slot_or_now
-    if not job.created_at or slot >= job.created_at or slot == job.next_run_at:
+    job, at = evidence.job, evidence.slot or evidence.at
+    if not job.created_at or at >= job.created_at or at == job.next_run_at:
         return None
     text, creation = _("The job did not exist yet: it was created at {created}."), evidence.past.creation()
     if creation is not None:

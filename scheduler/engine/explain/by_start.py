@@ -93,7 +93,10 @@ def put_off(evidence: Evidence) -> Finding | None:
     elif evidence.policy.misfire is Misfire.RUN_ALL:
         verdict, text = _one_by_one(evidence, newest)
     else:
-        text = _("It will not run by itself: the job waits until {start} ({why}), and then one run counts them all.")
+        text = _(
+            "It has no run of its own: the job waits until {start} ({why}), and then one run counts for all slots that"
+            " have passed."
+        )
         verdict = Verdict.COALESCED
     most = evidence.policy.max_catch_up
     sentence = text.format(start=said(start), wait=lasted(start - evidence.now), why=why, most=most)

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from scheduler.engine.base import Engine
 from scheduler.engine.explain.past import Past
-from scheduler.engine.plan_basis import policy_of, schedule_of
+from scheduler.engine.plan_basis import is_beginning, policy_of, schedule_of
 from scheduler.engine.retention.kept_since import complete_since
 from scheduler.engine.views.datetimes import shifted
 from scheduler.exceptions import InvalidSchedule
@@ -93,8 +93,12 @@ class Evidence:
         return self.now if self.slot is None else self.slot
 
     def _planned_slot(self) -> datetime | None:
-        slot = self.schedule.next_after(shifted(self.at, -RESOLUTION)) if self.has_grid else self.job.next_run_at
+        slot = self._first_after(shifted(self.at, -RESOLUTION)) if self.has_grid else self.job.next_run_at
         return slot if slot is not None and self.at <= slot < self.until else None
+
+    def _first_after(self, instant: datetime) -> datetime | None:
+        slot = self.schedule.next_after(instant)
+        return self.schedule.next_after(slot) if slot and is_beginning(self.job, slot) else slot
 
     def of_now(self) -> "Evidence":
         """Return the evidence of what the job is in now, apart from any slot."""
@@ -156,7 +160,8 @@ class Evidence:
     @cached_property
     def nearest_before(self) -> datetime | None:
         if self.has_grid:
-            return self.schedule.previous_before(self.slot or self.at)
+            slot = self.schedule.previous_before(self.slot or self.at)
+            return None if is_beginning(self.job, slot) else slot
         older = self._cadence.filter(scheduled_for__lt=self.slot or self.at).order_by("-scheduled_for")
         before: datetime | None = older.values_list("scheduled_for", flat=True).first()
         return before
@@ -164,7 +169,7 @@ class Evidence:
     @cached_property
     def nearest_after(self) -> datetime | None:
         if self.has_grid:
-            return self.schedule.next_after(self.slot or self.at)
+            return self._first_after(self.slot or self.at)
         younger = self._cadence.filter(scheduled_for__gte=self.until).order_by("scheduled_for")
         after: datetime | None = younger.values_list("scheduled_for", flat=True).first()
         planned = self.job.next_run_at

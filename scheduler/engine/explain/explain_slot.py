@@ -33,8 +33,8 @@ OF_OTHER_PACKAGES = ("scheduler.activity.explain.no_run_for_a_user",)
 OF_THE_PLAN: tuple[Question, ...] = (
     by_events.stopped_now,
     by_events.was_stopped_without_slots,
-    by_plan.not_a_slot,
     by_plan.before_creation,
+    by_plan.not_a_slot,
     by_events.was_stopped,
     by_plan.decided_before,
     by_events.stopped,

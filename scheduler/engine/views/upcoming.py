@@ -69,6 +69,11 @@ def next_slot(job: Job, now: datetime) -> datetime | None:
     return next(iter(bounds_of(job).within(filter(None, [schedule_of(job).next_after(now)]))), None)
 
 
+def start_of(job: Job, slot: datetime) -> datetime:
+    """Return when the next slot of a job is to start: later than the slot where a backoff, say, puts it off."""
+    return max(slot, job.next_start_at or slot)
+
+
 def waits_for_run(job: Job) -> bool:
     """Return whether a run goes on which has to end before the job starts again."""
     return job.active_runs > 0 and job.wake_at is None

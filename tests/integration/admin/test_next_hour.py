@@ -100,3 +100,11 @@ def test_many_runs_with_no_start_to_come_leave_the_list_to_the_jobs_that_have_on
     listed = [start.job.name for start in boss.get(page("job_overview")).context_data["next_hour"]]
     assert listed[0] == "soon"
     assert len(listed) == 50
+
+
+def test_a_start_that_a_backoff_puts_off_is_told_and_not_its_slot(boss):
+    make_job("flaky", Every(seconds=15), columns={"next_run_at": NOW - MINUTE, "wake_at": NOW + 4 * MINUTE})
+    assert next_hour(boss)[0] == "2026-03-02 12:05:00 UTC"
+    assert boss.get(page("job_overview")).context_data["next_hour"][0].further == 4 * 56
+    make_job("later", Every(seconds=15), columns={"next_run_at": NOW, "wake_at": NOW + 2 * HOUR})
+    assert len(boss.get(page("job_overview")).context_data["next_hour"]) == 1

@@ -165,7 +165,14 @@ def test_both_timelines_have_a_line_at_now(boss):
 
 @pytest.mark.parametrize(
     ("counts", "tones"),
-    [((1777, 1778, 1779), "134"), ((5, 5, 5), "222"), ((0, 1, 9), "014"), ((0, 3, 3), "022"), ((2, 4, 8), "124")],
+    [
+        ((1777, 1778, 1779), "222"),
+        ((9, 10, 11), "134"),
+        ((5, 5, 5), "222"),
+        ((0, 1, 9), "014"),
+        ((0, 3, 3), "022"),
+        ((2, 4, 8), "124"),
+    ],
 )
 def test_the_tones_of_the_load_are_those_between_its_quietest_and_its_busiest_hour(counts, tones):
     midnight = local_midnight(T0, "UTC")

@@ -305,3 +305,11 @@ class TestAfterRetention:
         RunLog.objects.all().delete()
         clock.set(at(days=12, hours=2))
         assert len(self.offered(only)) == count
+
+
+def test_the_moment_that_an_interval_is_counted_from_is_no_slot(clock):
+    later = {"next_run_at": at(hours=4), "wake_at": at(hours=4), "last_slot": None}
+    make_job("hourly", Every(hours=1), columns=later)
+    clock.set(at(hours=3, minutes=30))
+    found = [run.scheduled_for for run in backfill("hourly", at(0), at(hours=9), dry_run=True)]
+    assert found == [at(hours=1), at(hours=2), at(hours=3)]

@@ -1,14 +1,16 @@
 """Sweeps: tests of many cases. Unless `--full` is given, a sample of each is run, and no thorough test at all.
 
-What has more than `MANY` cases is a sweep; a mark says otherwise how many are run. A thorough test costs much, or a
-process of its own, beside others that show nearly the same. `.ci/run` runs all."""
+What has more than `MANY` cases is a sweep, where the README's command runs it; a mark says otherwise how many are run.
+A thorough test costs much, or a process of its own, beside others that show nearly the same. `.ci/run` runs all."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sized
 from math import gcd
+from pathlib import Path
 
 import pytest
 
+QUICK_FLOORS = [Path(__file__).parent / floor for floor in ("unit", "contract", "integration", "docs")]
 MANY = 5
 STEPS = (3, 5, 7, 11)
 """One in so many cases of a sweep is run: the first of these by which each value of each parameter is met."""
@@ -52,7 +54,8 @@ def test_of(item: pytest.Item) -> str:
 def step(item: pytest.Item, cases: int) -> int:
     """Return that one in so many cases of a test is run; by such steps each value of several parameters is met."""
     sweep = item.get_closest_marker("sweep")
-    steps = sweep.args if sweep else STEPS if cases > MANY else (1,)
+    is_many = cases > MANY and any(item.path.is_relative_to(floor) for floor in QUICK_FLOORS)
+    steps = sweep.args if sweep else STEPS if is_many else (1,)
     values = [mark.args[1] for mark in item.iter_markers("parametrize")]
     lengths = [len(some) for some in values if isinstance(some, Sized) and len(some)]
     meeting = [one for one in steps if len(lengths) < 2 or all(gcd(length, one) == 1 for length in lengths)]

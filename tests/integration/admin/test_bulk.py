@@ -72,7 +72,12 @@ def test_an_action_builds_no_row_of_a_job_the_slow_way(boss, jobs, monkeypatch):
     Job.objects.update(broken_at=T0, consecutive_failures=3, wake_at=None, next_run_at=None)
     slow = []
     of_django = Job.from_db.__func__
-    monkeypatch.setattr(Job, "from_db", classmethod(lambda cls, *row: slow.append(row) or of_django(cls, *row)))
+
+    def from_db(cls, *row, **options):
+        slow.append(row)
+        return of_django(cls, *row, **options)
+
+    monkeypatch.setattr(Job, "from_db", classmethod(from_db))
     _, response = do(boss, "reset", jobs)
     assert told(response)[-1] == f"{len(jobs)} jobs: Reset."
     assert Job.objects.filter(broken_at=None, consecutive_failures=0, wake_at__isnull=False).count() == len(jobs)

@@ -126,8 +126,10 @@ def groups_at_work(person: Person) -> None:
     for name in ("hold_place", "wait_place"):
         person.open_job(name)
         person.click("button[formaction$='/run/']")  # where it runs already that is refused
+        person.wait(lambda: person.all(".messagelist"))  # or the answer would replace the next page
     person.go("scheduler/job/pause-all/?group=night")
     person.click("form.sched-form [type=submit]")
+    person.wait(lambda: person.all(".messagelist"))
     person.wait(
         lambda: (
             person.go("scheduler/job/groups/"),

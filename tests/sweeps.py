@@ -55,9 +55,10 @@ def step(item: pytest.Item, cases: int) -> int:
     """Return that one in so many cases of a test is run; by such steps each value of several parameters is met."""
     sweep = item.get_closest_marker("sweep")
     is_many = cases > MANY and any(item.path.is_relative_to(floor) for floor in QUICK_FLOORS)
-    steps = sweep.args if sweep else STEPS if is_many else (1,)
     values = [mark.args[1] for mark in item.iter_markers("parametrize")]
     lengths = [len(some) for some in values if isinstance(some, Sized) and len(some)]
+    short = [one for one in STEPS if len(lengths) < 2 or one < min(lengths)]  # a longer one steps over values
+    steps = sweep.args if sweep else short if is_many else (1,)
     meeting = [one for one in steps if len(lengths) < 2 or all(gcd(length, one) == 1 for length in lengths)]
     if not meeting and sweep:
         raise pytest.UsageError(f"{item.nodeid}: one in {steps[0]} does not meet each of {lengths} values")

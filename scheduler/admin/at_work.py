@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from scheduler.admin import badges
 from scheduler.admin.allowed import seen_of
-from scheduler.admin.page_context import now_of
+from scheduler.admin.page_context import now_of, once_in
 from scheduler.admin.runs.rows import percent_of
 from scheduler.admin.times import DASH, relative
 from scheduler.engine.views.at_work.instances import (
@@ -52,10 +52,7 @@ def at_work(site: AdminSite, request: HttpRequest) -> dict[str, Any]:
 
 def instances_of(request: HttpRequest) -> dict[UUID, InstanceAtWork]:
     """Return all instances with what they run, asked for once in a request: the list and the numbers agree."""
-    known: dict[UUID, InstanceAtWork] | None = getattr(request, "scheduler_at_work", None)
-    if known is None:
-        known = request.scheduler_at_work = instances_at_work(now_of(request))  # type: ignore[attr-defined]
-    return known
+    return once_in(request, "scheduler_at_work", lambda: instances_at_work(now_of(request)))
 
 
 def _row(run: RunLog, name: str, now: datetime, *, begun: bool) -> AtWork:

@@ -10,10 +10,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from scheduler.engine.base import Engine
-from scheduler.engine.db.shared_time import EPOCH, SharedMicroseconds, shared_now
+from scheduler.engine.db.shared_time import SharedMicroseconds, shared_now
 from scheduler.engine.views.conditions import judged_jobs, urgency
 from scheduler.engine.views.pauses import Paused, paused_groups
-from scheduler.models import Instance, Job, RunLog
+from scheduler.models import LONG_AGO, Instance, Job, RunLog
 from scheduler.registry import registry
 
 T = TypeVar("T")
@@ -43,13 +43,13 @@ def may_add_job(admin: Any, request: HttpRequest) -> bool:
 
 def now_of(request: HttpRequest) -> datetime:
     """Return the time by the clock that all instances go by, asked for once in a request."""
-    return _once(request, "scheduler_now", lambda: _time_told(request) or shared_now(Engine().using))
+    return once_in(request, "scheduler_now", lambda: _time_told(request) or shared_now(Engine().using))
 
 
 def _time_told(request: HttpRequest) -> datetime | None:
     """Return the time that the database told beside the marks, if they were asked for."""
     told: Any = getattr(request, "scheduler_marks", {}).get("clock")
-    return None if told is None else EPOCH + timedelta(microseconds=int(told))
+    return None if told is None else LONG_AGO + timedelta(microseconds=int(told))
 
 
 def newest_run(request: HttpRequest) -> int:
@@ -60,7 +60,7 @@ def newest_run(request: HttpRequest) -> int:
 def marks_of(request: HttpRequest) -> dict[str, Any]:
     """Return the key of the newest run, the numbers of instances and jobs, how often jobs have changed, and the time by
     the database, asked for once in a request, in one query."""
-    return _once(request, "scheduler_marks", _marks)
+    return once_in(request, "scheduler_marks", _marks)
 
 
 def _marks() -> dict[str, Any]:
@@ -81,20 +81,21 @@ def actor_of(request: HttpRequest) -> str:
 
 def paused_of(request: HttpRequest) -> Paused:
     """Return the paused groups, asked for once in a request that only shows them."""
-    return _once(request, "scheduler_paused", paused_groups)
+    return once_in(request, "scheduler_paused", paused_groups)
 
 
 def judged_of(request: HttpRequest) -> dict[str, list[int]]:
     """Return the keys of the jobs that are failing, or not as expected, asked for once in a request."""
-    return _once(request, "scheduler_judged", lambda: judged_jobs(now_of(request)))
+    return once_in(request, "scheduler_judged", lambda: judged_jobs(now_of(request)))
 
 
 def tasks_and_groups(request: HttpRequest, jobs: QuerySet[Job]) -> list[Any]:
     """Return the pairs of task and group that some jobs have, asked for once in a request."""
-    return _once(request, "scheduler_pairs", lambda: list(jobs.order_by().values("task", "group").distinct()))
+    return once_in(request, "scheduler_pairs", lambda: list(jobs.order_by().values("task", "group").distinct()))
 
 
-def _once(request: HttpRequest, name: str, ask: Callable[[], T]) -> T:
+def once_in(request: HttpRequest, name: str, ask: Callable[[], T]) -> T:
+    """Return what `ask` finds, asked for once in a request under this name."""
     if not hasattr(request, name):
         setattr(request, name, ask())
     found: T = getattr(request, name)
@@ -103,7 +104,7 @@ def _once(request: HttpRequest, name: str, ask: Callable[[], T]) -> T:
 
 def urgency_of(request: HttpRequest) -> Case:
     """Return what jobs are ordered by, made once in a request: it is part of most of its queries."""
-    return _once(request, "scheduler_urgency", lambda: urgency(now_of(request), judged_of(request)))
+    return once_in(request, "scheduler_urgency", lambda: urgency(now_of(request), judged_of(request)))
 
 
 def with_attention(jobs: QuerySet[Job], request: HttpRequest) -> QuerySet[Any, Any]:
@@ -113,7 +114,7 @@ def with_attention(jobs: QuerySet[Job], request: HttpRequest) -> QuerySet[Any, A
 
 def listed_of(admin: Any, request: HttpRequest, jobs: QuerySet[Job]) -> QuerySet[Any, Any]:
     """Return the jobs of a list with `attention`, annotated once: a page asks ten times, each of milliseconds."""
-    annotated: QuerySet[Any, Any] = _once(
+    annotated: QuerySet[Any, Any] = once_in(
         request, f"scheduler_listed_{id(admin)}", lambda: with_attention(jobs, request)
     ).all()
     return annotated

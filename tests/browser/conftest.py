@@ -94,3 +94,12 @@ def axe(request) -> str:
             pytest.skip("axe-core could not be fetched from npm")
         shutil.unpack_archive(folder / done.stdout.strip().splitlines()[-1], folder, "gztar")
     return script.read_text()
+
+
+@pytest.fixture(params=["light", "dark"])
+def theme(request, browser):
+    """Each of the two, as the system of the person has it."""
+    features = [{"name": "prefers-color-scheme", "value": request.param}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    yield request.param
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

@@ -86,22 +86,21 @@ def backfill_listed(person: Person) -> None:
     person.wait(lambda: person.all(".sched-card h2"))
 
 
-def backfill_refused(person: Person) -> None:
-    """A form with what is wrong at its fields."""
-    person.go(person.open_job("often") + "backfill/")
-    person.run("document.querySelector('[name=start]').type = 'text'")
-    person.write("[name=start]", "some day")
+def refused(person: Person, job: str, page: str, field: str, value: str) -> None:
+    """A form with what is wrong at its fields, which a browser would not let through."""
+    person.go(person.open_job(job) + page)
+    person.run(f"document.querySelector('{field}').type = 'text'")
+    person.write(field, value)
     person.click("form.sched-form [type=submit]")
     person.wait(lambda: person.all(".errorlist"))
+
+
+def backfill_refused(person: Person) -> None:
+    refused(person, "often", "backfill/", "[name=start]", "some day")
 
 
 def run_with_refused(person: Person) -> None:
-    """A form with what is wrong at its fields."""
-    person.go(person.open_job("to_run_with") + "run-with/")
-    person.run("document.querySelector('[name$=days]').type = 'text'")
-    person.write("[name$=days]", "many")
-    person.click("form.sched-form [type=submit]")
-    person.wait(lambda: person.all(".errorlist"))
+    refused(person, "to_run_with", "run-with/", "[name$=days]", "many")
 
 
 def all_of_a_filter_again(person: Person) -> None:
@@ -147,14 +146,6 @@ def faults_of(person: Person, axe: str) -> list[Any]:
     person.run(axe)
     faults: list[Any] = person.browser.execute_async_script(SERIOUS)
     return faults
-
-
-@pytest.fixture(params=["light", "dark"])
-def theme(request, browser):
-    features = [{"name": "prefers-color-scheme", "value": request.param}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    yield request.param
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 @pytest.mark.usefixtures("theme")

@@ -11,14 +11,6 @@ NOTE = "[data-sched-stale]"
 GREEN = "1 live instance runs the scheduler."
 
 
-@pytest.fixture(params=["light", "dark"])
-def theme(request, browser):
-    features = [{"name": "prefers-color-scheme", "value": request.param}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    yield request.param
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-
 @pytest.fixture
 def cut_off(browser):
     """Cut the browser off from the server, as when that has died; and connect it again."""

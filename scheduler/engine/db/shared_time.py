@@ -20,8 +20,6 @@ MICROSECONDS = {
 }
 """The same since 1970, as a number."""
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 def connect(using: str) -> None:
     """Open the connection, so that the next round trip contains nothing else."""

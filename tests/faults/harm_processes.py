@@ -16,7 +16,7 @@ from tests.faults.timing import mono, pause, wait_for, wall
 
 POINTS = (
     "claim-before-commit", "claim-after-commit", "handled", "finish-before-commit", "finish-after-commit",
-    "heartbeat", "heartbeat-written",
+    "heartbeat", "heartbeat-written", "saving",
 )  # fmt: skip
 FREEZE_SECONDS = 5.5
 """Longer than the time to live of the rig."""

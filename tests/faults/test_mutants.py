@@ -20,7 +20,7 @@ MUTANTS = [
     ("news", "sqlite", ["kill"], {"I20"}),
     ("coalescing", "sqlite", ["lock"], {"I10"}),
     ("forked", "sqlite", ["poison"], {"I19"}),
-    ("save", "sqlite", ["freeze"], {"I5", "I6"}),
+    ("save", "sqlite", ["freeze-saving"], {"I5", "I6"}),
     ("claim", "sqlite", ["messages"], {"I2", "I19"}),
 ]
 

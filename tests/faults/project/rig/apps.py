@@ -16,5 +16,5 @@ class RigConfig(AppConfig):
 
         job_broken.connect(journal.tell_when_broken)
         faketime.install()
-        failpoints.install()
         mutants.install(os.environ.get("FAULTS_MUTANT", ""))
+        failpoints.install()  # last: what a mutant puts in has its points, too

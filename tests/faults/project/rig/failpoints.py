@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.engine import claim, claim_promised, finish, instances, rescue
+from scheduler.executors import checkpoints
 from scheduler.runtime.recorder import Recorder
 from tests.faults.timing import mono
 
@@ -36,6 +37,7 @@ def install() -> None:
     _after(rescue, "close_as_lost", "rescue")
     _before(instances, "renew", "heartbeat")
     _after(instances, "renew", "heartbeat-written")
+    _before(checkpoints, "save_state", "saving")
     _before(Recorder, "put", "handled")
     _refuse_threads()
 

@@ -1,6 +1,7 @@
 """How long after its slot a single job starts, told by the first line of its task."""
 
 import time
+from datetime import timedelta
 from statistics import median, quantiles
 
 from tests.benchmarks import project
@@ -18,13 +19,14 @@ def latencies(count: int) -> list[float]:
     ends = project.Ends()
     ends.expect(count)
     first = project.soon(3.0)
-    slots = [first + n * (project.soon(SPACING_SECONDS) - project.now()) for n in range(count)]
+    slots = [first + n * timedelta(seconds=SPACING_SECONDS) for n in range(count)]
     Job.objects.bulk_create(project.planned(f"single {n}", Once(at), at, "noting") for n, at in enumerate(slots))
     ends.wait()
-    return list(_noted)
+    return list(noted)
 
 
-_noted: list[float] = []
+noted: list[float] = []
+"""How late each run of the task `noting` began, in milliseconds."""
 
 
 def register_noting() -> None:
@@ -36,7 +38,7 @@ def register_noting() -> None:
         at = time.time()  # noqa: TID251
         run = current_run()
         assert run is not None
-        _noted.append((at - run.scheduled_for.timestamp()) * 1000)
+        noted.append((at - run.scheduled_for.timestamp()) * 1000)
 
 
 def measure() -> list[Figure]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,6 +13,7 @@ from scheduler.exceptions import InvalidOption
 from scheduler.safetext import shown
 from scheduler.schedules.base import as_utc
 from scheduler.schedules.linked import NAME_LENGTH
+from scheduler.schedules.near import did_you_mean as did_you_mean
 
 GROUP_LENGTH = 100
 KEY_LENGTH = 255
@@ -195,10 +195,3 @@ def is_storable(text: str) -> bool:
         return text.isascii() or bool(text.encode("utf-8"))
     except UnicodeEncodeError:
         return False
-
-
-def did_you_mean(name: object, known: Any) -> str:
-    """Return “ Did you mean 'a' or 'b'?” for near names, else an empty string."""
-    comparable = isinstance(name, str) and len(name) <= NAME_LENGTH  # the comparison takes the product of the lengths
-    near = get_close_matches(name, list(known), n=3) if comparable else []
-    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -52,6 +52,10 @@ class UnknownJob(SchedulerError, LookupError):
     """No job of this name exists."""
 
 
+class UnknownGroup(SchedulerError, LookupError):
+    """No job and no setting names this group."""
+
+
 class UnknownRun(SchedulerError, LookupError):
     """No run of this number exists."""
 

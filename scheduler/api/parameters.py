@@ -9,15 +9,16 @@ from django.http import HttpRequest
 from ninja import Field, Header, Path, Query, Schema
 from ninja.params import models
 
-from scheduler.api.problem import ApiProblem
-from scheduler.api.schemas.base import Moment
+from scheduler.api.problem import LONGEST_FIELD, ApiProblem, wrong
+from scheduler.api.schemas.base import Given, Moment
 from scheduler.arguments import did_you_mean
 from scheduler.engine.views.pages import LARGEST_ID, MOST_ON_PAGE, NEWEST, OLDEST
 from scheduler.models import Status, Trigger
 from scheduler.safetext import shown
 
-LONGEST_NAME = 100
 V = TypeVar("V", bound=Callable[..., Any])
+SAYS_NOTHING = (b"", b"{}", b"null")
+"""Bodies that clients send where there is nothing to say."""
 
 Name = Annotated[str, Path(description="The name of the job.")]
 Number = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The number of the run.")]
@@ -61,16 +62,23 @@ Filters = Annotated[RunFilters, Query()]
 
 def knowing_all(view: V) -> V:
     """Have a view refuse parameters of the query that it does not have, or that stand there twice: a filter with a slip
-    in its name would let everything through."""
-    known = list(_names(view))
+    in its name would let everything through. A view that reads no body refuses one that says something."""
+    known, reads_body = list(_names(view)), _reads_body(view)
 
     @wraps(view)
     def checked(request: HttpRequest, *args: Any, **values: Any) -> Any:
         if errors := list(_wrong(request, known)):
             raise ApiProblem("wrong_value", " ".join(message for _, message in errors), errors)
+        if not reads_body and request.method != "GET" and request.body.strip() not in SAYS_NOTHING:
+            raise wrong("body", "This operation takes no body.")
         return view(request, *args, **values)
 
     return cast(V, checked)
+
+
+def _reads_body(view: Callable[..., Any]) -> bool:
+    kinds = (parameter.annotation for parameter in inspect.signature(view).parameters.values())
+    return any(isinstance(one, type) and issubclass(one, Given) for kind in kinds for one in (kind, *get_args(kind)))
 
 
 def _names(view: Callable[..., Any]) -> Iterator[str]:
@@ -86,6 +94,6 @@ def _wrong(request: HttpRequest, known: list[str]) -> Iterator[tuple[str, str]]:
     for name, values in request.GET.lists():
         if name not in known:
             hint = did_you_mean(name, known)
-            yield name[:LONGEST_NAME], f"{shown(name)} is no parameter of this operation.{hint} {takes}"
+            yield name[:LONGEST_FIELD], f"{shown(name)} is no parameter of this operation.{hint} {takes}"
         elif len(values) > 1:
             yield name, f"{name} is given {len(values)} times; give it once."

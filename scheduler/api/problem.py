@@ -16,6 +16,7 @@ from scheduler.exceptions import (
     InvalidOption,
     InvalidSchedule,
     Refused,
+    UnknownGroup,
     UnknownJob,
     UnknownRun,
     UnknownTask,
@@ -29,6 +30,9 @@ MOST_ERRORS = 20
 FIRST_WORD = re.compile(r"[a-z_]+")
 WORD = re.compile(r"[a-z0-9_]+|[A-Z][A-Za-z]*-[A-Za-z-]+")
 """A field, or a header."""
+UNKNOWN_FIELD = "extra_forbidden"
+"""What the framework calls the error of a field that a body may not hold. The last part of its path is the field."""
+LONGEST_FIELD = 100
 TYPES = ("str", "float", "int", "bool", "constrained-str")
 
 PROBLEMS: Mapping[str, tuple[int, str]] = {
@@ -114,7 +118,7 @@ def problem_of(error: BaseException) -> ApiProblem | None:
     match error:
         case ApiProblem():
             return error
-        case UnknownJob() | UnknownRun() | Http404():
+        case UnknownGroup() | UnknownJob() | UnknownRun() | Http404():
             return ApiProblem("not_found", str(error))
         case Refused():
             return ApiProblem(error.code if error.code in PROBLEMS else "refused", str(error))
@@ -163,7 +167,8 @@ def _field_of(error: InvalidSchedule | InvalidOption) -> str:
 def _of_validation(error: ValidationError) -> ApiProblem:
     found: dict[str, str] = {}
     for one in error.errors:
-        field, text = _named(one.get("loc", ())), str(one.get("msg", "")).removeprefix("Value error, ")
+        path, text = one.get("loc", ()), str(one.get("msg", "")).removeprefix("Value error, ")
+        field = str(path[-1])[:LONGEST_FIELD] if one.get("type") == UNKNOWN_FIELD else _named(path)
         found[field] = f"{found[field]}; or: {text}" if field in found else text
     return ApiProblem("wrong_value", "; ".join(f"{field}: {text}" for field, text in found.items()), [*found.items()])
 

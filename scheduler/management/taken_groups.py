@@ -1,18 +1,15 @@
 """Taken groups: how a process is told which groups it takes, and what is said of a name that nothing has."""
 
 from argparse import ArgumentParser
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from django.conf import settings
 from django.db import DatabaseError
 
-from scheduler.arguments import checked_group, did_you_mean
-from scheduler.conf import conf
-from scheduler.engine.base import Engine
+from scheduler.arguments import checked_group
+from scheduler.engine import control
 from scheduler.exceptions import InvalidOption
-from scheduler.models import Group, Job, TakenGroups
-from scheduler.registry import registry
+from scheduler.models import TakenGroups
 from scheduler.safetext import shown
 
 QUEUE = "queue:"
@@ -51,25 +48,11 @@ def warnings_of(takes: TakenGroups) -> Iterator[str]:
     known = _known_groups()
     for name in sorted(takes.only | takes.but):
         if name not in known:
-            yield f"No job and no setting names the group {name!r}.{did_you_mean(name, sorted(known))}"
+            yield control.unknown_group(name, known)
 
 
 def _known_groups() -> set[str]:
-    using = Engine().using
-    known = {conf.DEFAULT_GROUP, *conf.GROUPS, *_queues(), *(task.group for task in registry)}
     try:
-        known |= set(Job.objects.using(using).order_by().values_list("group", flat=True).distinct())
-        known |= set(Group.objects.using(using).values_list("name", flat=True))
+        return control.known_groups()
     except DatabaseError:  # its tables may not be there yet
-        pass
-    return known - {""}
-
-
-def _queues() -> set[str]:
-    """Return the groups of the queues that the settings of Django Tasks name."""
-    backends = getattr(settings, "TASKS", None)
-    found: set[str] = set()
-    for backend in backends.values() if isinstance(backends, Mapping) else ():
-        queues = backend.get("QUEUES", ["default"]) if isinstance(backend, Mapping) else ()
-        found |= {f"{QUEUE}{name}" for name in queues} if isinstance(queues, Sequence) else set()
-    return found
+        return control.known_groups(stored=False)

@@ -4,13 +4,12 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import datetime, time, timedelta
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from scheduler.arguments import checked_flag, checked_instant, checked_whole
+from scheduler.arguments import checked_flag, checked_instant, checked_whole, did_you_mean
 from scheduler.exceptions import InvalidOption
 from scheduler.policy.backoff import MOST_STEPS, Backoff, Exponential, Steps
 from scheduler.policy.base import Policy, differences
@@ -38,8 +37,7 @@ def read_option(name: str, value: Any) -> Any:
             return _READERS[name](name, value)
         except RecursionError:  # the message that refuses it cannot show it
             raise InvalidOption(f"{name} is a value that is too deeply nested.") from None
-    near = get_close_matches(name, _READERS, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else f" Known options: {', '.join(sorted(_READERS))}."
+    hint = did_you_mean(name, _READERS) or f" Known options: {', '.join(sorted(_READERS))}."
     raise InvalidOption(f"Unknown option {shown(name)}.{hint}")
 
 

@@ -1,8 +1,10 @@
 """Schedules as JSON-ready data and as lines of text, both ways."""
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import timedelta
+from inspect import signature
 from typing import Any
 
 from scheduler.exceptions import InvalidSchedule
@@ -12,7 +14,10 @@ from scheduler.schedules.every import Every
 from scheduler.schedules.kinds import KINDS
 from scheduler.schedules.linked import LONGEST
 from scheduler.schedules.meant import meant
+from scheduler.schedules.near import did_you_mean
 from scheduler.schedules.text import parse_fields
+
+UNKNOWN_KEY = re.compile(r"unexpected keyword argument '(.*?)'")
 
 
 def from_dict(data: Mapping[str, Any]) -> Schedule:
@@ -26,9 +31,7 @@ def from_dict(data: Mapping[str, Any]) -> Schedule:
     try:
         return KINDS[kind].from_dict(options)
     except TypeError as error:
-        # Python's own words name the argument: "... got an unexpected keyword argument 'hours'".
-        detail = str(error).partition("() ")[2] or str(error)
-        raise InvalidSchedule(f'schedule of type "{kind}" {detail}.', field="schedule") from None
+        raise InvalidSchedule(_misread(kind, str(error)), field="schedule") from None
 
 
 def parse_text(text: str) -> Schedule:
@@ -71,3 +74,13 @@ def _decoded(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidSchedule(f"the schedule is not valid JSON: {error}.") from None
+
+
+def _misread(kind: str, error: str) -> str:
+    """What is wrong with the keys of a schedule, from Python's “got an unexpected keyword argument 'hour'”."""
+    detail = error.partition("() ")[2] or error
+    if unknown := UNKNOWN_KEY.search(detail):
+        takes = [name for name in signature(KINDS[kind]).parameters if name != "self"]
+        hint = did_you_mean(unknown[1], takes) or f" It takes {', '.join(takes)}."
+        return f'schedule of type "{kind}" takes no {shown(unknown[1])}.{hint}'
+    return f'schedule of type "{kind}" {detail}.'

@@ -17,7 +17,6 @@ from scheduler.admin.jobs.pause_form import PauseForm, pause_words
 from scheduler.admin.names import address_of
 from scheduler.admin.page_context import READS, actor_of, led_back, now_of, page_context, paused_of
 from scheduler.admin.served_api import served_api
-from scheduler.arguments import is_name
 from scheduler.conf import conf
 from scheduler.engine import control
 from scheduler.models import EVERYTHING, ApiToken, Group, Instance, Job, Notice, RunLog, in_groups
@@ -133,8 +132,4 @@ class EverythingMixin(_ModelAdmin):
 
 def _is_known(name: str) -> bool:
     """Return whether there is such a group: everything always is."""
-    if name == EVERYTHING:
-        return True
-    if not is_name(name):
-        return False
-    return Job.objects.filter(in_groups([name])).exists() or Group.objects.filter(name=name).exists()
+    return name == EVERYTHING or name in control.known_groups()

@@ -9,14 +9,14 @@ from ninja.responses import Status
 
 from scheduler.api.etag import refuse_both, versions_in, wants_new
 from scheduler.api.parameters import IdempotencyKey, IfMatch, IfNoneMatch, Name
-from scheduler.api.problem import ApiProblem, wrong
+from scheduler.api.problem import LONGEST_FIELD, ApiProblem, wrong
 from scheduler.api.rights import Right, actor_of, may, require
 from scheduler.api.router import operation
-from scheduler.api.schemas.base import Json
+from scheduler.api.schemas.base import Json, unknown_field
 from scheduler.api.schemas.definition import JobPatch, JobPut, ScheduleForm
 from scheduler.api.schemas.job import JobWritten, JobWrittenNamed
 from scheduler.api.telling import keyed_of, told_written
-from scheduler.arguments import is_name
+from scheduler.arguments import did_you_mean, is_name
 from scheduler.engine import control
 from scheduler.exceptions import Refused
 from scheduler.models import Job
@@ -103,6 +103,9 @@ def put_schedule(
     """
     data = body.model_dump(exclude_unset=True)
     named = [form for form in FORMS if form in data]
+    slips = [] if named else [name for name in data if name not in ScheduleForm.model_fields]
+    if slips:
+        raise wrong(slips[0][:LONGEST_FIELD] or "body", unknown_field(slips[0], list(FORMS)))
     if len(named) != 1:
         raise wrong(named[1] if named else "body", f"Give exactly one of {', '.join(FORMS)}.")
     job = control.get_job(name)
@@ -158,7 +161,7 @@ def _of_json(job: Job, data: Json) -> Json:
 
 def _refuse_more(data: Json, *known: str) -> None:
     for name in data.keys() - {*known}:
-        raise wrong(name or "body", f"{shown(name)} has no meaning with {known[0]}.")
+        raise wrong(name or "body", f"{shown(name)} has no meaning with {known[0]}.{did_you_mean(name, known)}")
 
 
 _OF_FORM = {

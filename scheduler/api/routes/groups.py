@@ -5,7 +5,7 @@ from typing import Annotated
 from django.http import HttpRequest
 from ninja import Body, Path
 
-from scheduler.api.among import refuse_unless_all
+from scheduler.api.among import jobs_among, refuse_unless_all
 from scheduler.api.rights import Right, actor_of
 from scheduler.api.router import operation
 from scheduler.api.schemas.base import Json
@@ -21,7 +21,11 @@ Pause = Annotated[PauseGiven, Body(PauseGiven())]
 
 @operation("POST", "/groups/{path:group}/pause", right=Right.PAUSE, answers={200: GroupOut}, refuses=[404])
 def pause_group(request: HttpRequest, group: GroupName, body: Pause) -> Json:
-    """Stop every job of a group from starting, also those that join it later."""
+    """Stop every job of a group from starting, also those that join it later.
+
+    A name that no job, no task, no setting and no queue has is a 404.
+    """
+    _refuse_unknown(request, group)
     control.pause_group(group, until=body.until, reason=body.reason, actor=actor_of(request))
     return _told(group)
 
@@ -29,6 +33,7 @@ def pause_group(request: HttpRequest, group: GroupName, body: Pause) -> Json:
 @operation("POST", "/groups/{path:group}/resume", right=Right.PAUSE, answers={200: GroupOut}, refuses=[404])
 def resume_group(request: HttpRequest, group: GroupName) -> Json:
     """End the pause of a group."""
+    _refuse_unknown(request, group)
     control.resume_group(group, actor=actor_of(request))
     return _told(group)
 
@@ -47,6 +52,11 @@ def resume_everything(request: HttpRequest) -> Json:
     refuse_unless_all(request, Right.PAUSE)
     control.resume_all(actor=actor_of(request))
     return _told(EVERYTHING)
+
+
+def _refuse_unknown(request: HttpRequest, group: str) -> None:
+    """Near names may be those of jobs that the caller may not reach."""
+    control.refuse_unknown_group(group, hints=jobs_among(request, Right.PAUSE) is None)
 
 
 def _told(name: str) -> Json:

@@ -2,12 +2,24 @@
 
 import re
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from ninja import Field, Schema
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from scheduler.arguments import checked_instant
+from scheduler.api.problem import UNKNOWN_FIELD
+from scheduler.arguments import checked_instant, did_you_mean
+from scheduler.safetext import shown
 from scheduler.schedules.instants import instant_text
 
 
@@ -45,6 +57,30 @@ class Given(BaseModel):
     """What a body may hold: the fields that are named, of their types, and no other."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _naming_near_fields(cls, data: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        """Say of a field that is unknown which may be meant."""
+        try:
+            return validate(data)
+        except ValidationError as error:
+            told = [_told(one, list(cls.model_fields)) for one in error.errors(include_url=False)]
+            raise ValidationError.from_exception_data(error.title, told) from None
+
+
+def unknown_field(name: str, known: list[str]) -> str:
+    """Return what is said of a field that a body may not hold."""
+    hint = did_you_mean(name, known) or f" It takes {', '.join(known)}."
+    return f"{shown(name)} is no field of this body.{hint}"
+
+
+def _told(error: Any, known: list[str]) -> InitErrorDetails:
+    kind, message, path = error["type"], error["msg"], error["loc"]
+    if kind == UNKNOWN_FIELD:
+        message = unknown_field(str(path[-1]), known)
+    words = PydanticCustomError(kind, "{message}", {"message": message})
+    return InitErrorDetails(type=words, loc=path, input=error["input"])
 
 
 class PageOut(Schema):

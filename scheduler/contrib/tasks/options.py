@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from scheduler.arguments import checked_whole
+from scheduler.arguments import checked_whole, did_you_mean
 from scheduler.exceptions import InvalidOption
 from scheduler.policy import Policy
 from scheduler.policy.codec import from_options
@@ -44,7 +44,8 @@ def own_options(task: object) -> dict[str, Any]:
 def wrong_options(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with OPTIONS: the name of the option, and the sentence."""
     for name in sorted(set(options) - set(KNOWN), key=str):
-        yield str(name), f"Unknown option {shown(name)}. Known options: {', '.join(sorted(KNOWN))}."
+        hint = did_you_mean(name, KNOWN) or f" Known options: {', '.join(sorted(KNOWN))}."
+        yield str(name), f"Unknown option {shown(name)}.{hint}"
     for name in KNOWN:
         if name in options and (why := _why_wrong(name, options[name])):
             yield name, why

@@ -20,6 +20,7 @@ from scheduler.engine.control.further import run_failed_again
 from scheduler.engine.control.gate import ask_to_enable
 from scheduler.engine.control.history import clear_history, get_job_events, job_once_named
 from scheduler.engine.control.keyed import KeyedRequest, forget_keys
+from scheduler.engine.control.known_groups import known_groups, refuse_unknown_group, unknown_group
 from scheduler.engine.control.lookup import get_job, list_jobs
 from scheduler.engine.control.once import acancel_once, arun_once, cancel_once, run_once
 from scheduler.engine.control.pause import (
@@ -65,12 +66,14 @@ __all__ = [
     "insert_job",
     "job_once_named",
     "kept_still",
+    "known_groups",
     "list_jobs",
     "names_no_user",
     "pause_all",
     "pause_group",
     "pause_job",
     "pause_jobs",
+    "refuse_unknown_group",
     "refuse_wrong_call",
     "remove_job",
     "remove_orphans",
@@ -86,6 +89,7 @@ __all__ = [
     "run_once",
     "set_job",
     "set_job_once",
+    "unknown_group",
     "update_job",
     "write_definition",
     "wrong_fields",

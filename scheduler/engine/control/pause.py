@@ -235,7 +235,8 @@ def _as_reset(job: Job, living: int | None = None) -> dict[str, Any]:
 def pause_group(name: str, *, until: datetime | None = None, reason: str = "", actor: str = "") -> Group:
     """Stop every job of a group from starting by its plan, also jobs that join it later. Idempotent.
 
-    Raises InvalidOption for the empty name, which is no group: `pause_all` stops everything.
+    Nothing need name the group yet: a deploy may pause it before its jobs are made. Raises InvalidOption for the empty
+    name, which is no group: `pause_all` stops everything.
     """
     return _pause_group(_checked_name(name), until, reason, actor)
 

@@ -1,6 +1,6 @@
 """Queues: how many tasks of each may go on at once, in all processes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +17,12 @@ PREFIX = "queue:"
 def group_of(queue: str) -> str:
     """Return the group that a queue is, by which it is paused and limited."""
     return f"{PREFIX}{queue}"
+
+
+def groups_of_queues() -> set[str]:
+    """Return the groups of the queues that TASKS names."""
+    named = [one.get("QUEUES", ["default"]) for one in _every_backend()]
+    return {group_of(queue) for queues in named if isinstance(queues, Sequence) for queue in queues}
 
 
 def most_by_group() -> Mapping[str, int]:

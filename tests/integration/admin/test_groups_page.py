@@ -165,6 +165,14 @@ class TestPauseAndResume:
         assert Group.objects.get(name="night").paused_at is None
         assert LogEntry.objects.get().change_message == "Resumed."
 
+    def test_a_group_that_only_a_setting_names_is_paused_and_resumed(self, boss, settings):
+        settings.SCHEDULER_GROUPS = {"serial": 1}
+        assert "Pause" in row_of(boss.get(page(GROUPS)), "serial")
+        boss.post(page("job_pause_all"), {"group": "serial", "reason": "moving"})
+        assert Group.objects.paused().get().name == "serial"
+        boss.post(page("job_resume_all"), {"group": "serial"})
+        assert not Group.objects.paused().exists()
+
     def test_what_a_pause_holds_waits_only_where_it_will_start_after_it(self, boss):
         promised(in_group("again", "night"))
         due(in_group("late", "night"))

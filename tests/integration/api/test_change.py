@@ -5,8 +5,8 @@ import json
 import pytest
 
 from scheduler import get_job, get_job_events
-from scheduler.engine.control import follow_code
-from scheduler.models import Job, JobEvent, RunLog
+from scheduler.engine.control import follow_code, pause_group
+from scheduler.models import Group, Job, JobEvent, RunLog
 from scheduler.policy.codec import to_json
 from scheduler.registry import register, registry
 from scheduler.schedules import Every
@@ -90,6 +90,65 @@ def test_a_wrong_field_is_named_and_nothing_is_stored(boss):
         answer = boss.put("/schedule/task", body)
         assert (answer.status_code, answer.data["code"], fields(answer)) == (422, "wrong_value", wrong), body
     assert not Job.objects.exists()
+
+
+SLIPS = [
+    ("PATCH", "/schedule/job", {"enabeld": False}, "enabeld", "enabled"),
+    ("PATCH", "/schedule/job", {"Priority": 1}, "Priority", "priority"),
+    ("PUT", "/schedule/job", {"schedule": "every 1h", "retrys": 1}, "retrys", "retries"),
+    ("PUT", "/schedule/job/schedule", {"interval_second": 60}, "interval_second", "interval_seconds"),
+    ("PUT", "/schedule/job/schedule", {"cron": "* * * * *", "timezon": "UTC"}, "timezon", "timezone"),
+    ("PUT", "/schedule/job/schedule", {"type": "every", "second": 60}, "schedule", "seconds"),
+    ("POST", "/schedule/job/run", {"kwarg": {}}, "kwarg", "kwargs"),
+    ("POST", "/schedule/job/pause", {"untill": None}, "untill", "until"),
+    ("POST", "/groups/tea/pause", {"reasn": "x"}, "reasn", "reason"),
+    ("POST", "/pause", {"reasn": "x"}, "reasn", "reason"),
+    ("POST", "/activity/job", {"user": 7}, "user", "user_id"),
+    ("POST", "/preview", {"schedule": "every 1h", "cuont": 2}, "cuont", "count"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "field", "meant"), SLIPS, ids=lambda value: "")
+def test_a_field_with_a_slip_in_its_name_is_named_with_the_near_one_and_nothing_is_done(
+    boss, method, path, body, field, meant
+):
+    make_job(columns={"group": "tea"})
+    before = list(Job.objects.values())
+    answer = boss.ask(method, path, body)
+    assert (answer.status_code, answer.data["code"], fields(answer)) == (422, "wrong_value", [field])
+    (error,) = answer.data["errors"]
+    assert f"Did you mean '{meant}'" in error["message"]
+    assert f"'{next(key for key in body if key not in ('schedule', 'cron', 'type'))}'" in error["message"]
+    assert list(Job.objects.values()) == before
+    assert not RunLog.objects.exists()
+
+
+def test_a_field_that_is_near_to_none_is_told_which_there_are(boss):
+    make_job()
+    answer = boss.post("/schedule/job/pause", {"zzz": 1, "reason": 7})
+    assert [(one["field"], one["message"]) for one in answer.data["errors"]] == [
+        ("reason", "Input should be a valid string"),
+        ("zzz", "'zzz' is no field of this body. It takes until, reason."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/schedule/job/resume"),
+        ("POST", "/schedule/job/reset"),
+        ("DELETE", "/schedule/job"),
+        ("POST", "/resume"),
+        ("POST", "/groups/tea/resume"),
+    ],
+)
+def test_what_reads_no_body_refuses_one_that_says_something(boss, method, path):
+    make_job(columns={"group": "tea"})
+    answer = boss.ask(method, path, {"reason": "x"})
+    assert (answer.status_code, fields(answer)) == (422, ["body"])
+    assert "takes no body" in answer.data["detail"]
+    assert Job.objects.exists()
+    assert boss.ask(method, path, {}).status_code in (200, 204)
 
 
 def test_what_is_no_json_is_refused(boss):
@@ -347,6 +406,25 @@ def test_groups_and_everything_are_paused_and_resumed(boss):
     assert boss.post("/pause", {"until": f"{T0 + HOUR:%Y-%m-%dT%H:%M:%SZ}"}).data["paused"]
     assert boss.get("/schedule/job").data["pause"]["of"] == "everything"
     assert not boss.post("/resume").data["paused"]
+
+
+@pytest.mark.parametrize("act", ["pause", "resume"])
+def test_a_group_that_nothing_has_is_told_with_near_names(boss, act, settings):
+    make_job(columns={"group": "imports"})
+    settings.SCHEDULER_GROUPS = {"serial": 1}
+    settings.TASKS = {"default": {"QUEUES": ["mail"]}}
+    for slip, meant in (("import", "imports"), ("serail", "serial"), ("queue:mial", "queue:mail")):
+        answer = boss.post(f"/groups/{slip}/{act}")
+        assert (answer.status_code, answer.data["code"]) == (404, "not_found")
+        assert answer.data["detail"] == f"No job and no setting names the group '{slip}'. Did you mean '{meant}'?"
+        assert boss.post(f"/groups/{meant}/{act}").status_code == 200
+    assert boss.post(f"/groups/zzz/{act}").data["detail"] == "No job and no setting names the group 'zzz'."
+    assert not Group.objects.filter(name="zzz").exists()
+
+
+def test_a_group_that_code_has_paused_before_its_jobs_come_is_resumed(boss):
+    pause_group("later")
+    assert boss.post("/groups/later/resume").data == {"name": "later", "paused": False, "pause": None}
 
 
 def test_each_kind_of_write_takes_its_right(user_with):

@@ -151,6 +151,8 @@ def test_a_job_that_the_project_leaves_out_is_nowhere(team, boss):
 
 def test_what_concerns_every_job_takes_each_of_them(team):
     assert team.post("/groups/user0/pause").status_code == 200
+    answer = team.post("/groups/othr/pause")
+    assert (answer.status_code, answer.data["detail"]) == (404, "No job and no setting names the group 'othr'.")
     for path in ("/groups/other/pause", "/groups/other/resume", "/pause", "/resume"):
         assert refused(team.post(path)) == (403, "forbidden")
     assert refused(team.get("/status")) == (403, "forbidden")

@@ -8,6 +8,20 @@ from scheduler.schedules.meant import meant
 
 
 @pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ({"type": "every", "second": 60}, "takes no 'second'. Did you mean 'seconds'?"),
+        ({"type": "cron", "expression": "0 9 * * *", "timezon": "UTC"}, "takes no 'timezon'. Did you mean 'timezone'?"),
+        ({"type": "manual", "zzz": 1}, "takes no 'zzz'."),
+    ],
+)
+def test_a_key_that_a_schedule_does_not_take_is_told_with_the_near_one(data, told):
+    with pytest.raises(InvalidSchedule) as caught:
+        parse(data)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("text", "line"),
     [
         ("every day at 3am", "daily at 03:00"),

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from scheduler.admin.names import right_named
+from scheduler.admin.page_context import once_in
 from scheduler.admin.readonly import ReadOnlyListMixin
 from scheduler.admin.runs.recent import recent_runs
 from scheduler.admin.viewable import hides_rows, only_viewable, viewable_jobs, viewable_runs
@@ -130,13 +131,14 @@ def may_see_list(site: AdminSite, request: HttpRequest, model: Any) -> bool:
 
 def sees_every_job(site: AdminSite, request: HttpRequest) -> bool:
     """Return whether the project hides no job from the person; asked once in a request."""
-    known: bool | None = getattr(request, "scheduler_sees_every_job", None)
-    if known is None:
-        found = _visible(site, request, Job)
-        known = found is None or (_is_whole_table(found) and not hides_rows(site.get_model_admin(Job)))
-        known = known or not Job.objects.exclude(pk__in=jobs_for(site, request).values("pk")).exists()
-        request.scheduler_sees_every_job = known  # type: ignore[attr-defined]
-    return known
+    return once_in(request, "scheduler_sees_every_job", lambda: _hides_no_job(site, request))
+
+
+def _hides_no_job(site: AdminSite, request: HttpRequest) -> bool:
+    found = _visible(site, request, Job)
+    if found is None or (_is_whole_table(found) and not hides_rows(site.get_model_admin(Job))):
+        return True
+    return not Job.objects.exclude(pk__in=jobs_for(site, request).values("pk")).exists()
 
 
 def narrowed_jobs(site: AdminSite, request: HttpRequest) -> QuerySet[Job] | None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, get_resolver, reverse
 
+from scheduler.admin.page_context import once_in
+
 OPERATIONS = ("list_jobs", "read_job", "read_status")
 """Names of addresses that a NinjaAPI with our router has together."""
 NAME = "job"
@@ -26,10 +28,7 @@ def served_api(request: HttpRequest) -> ServedAPI | None:
 
     Looked for once in a request.
     """
-    if not hasattr(request, "scheduler_api"):
-        request.scheduler_api = _found(getattr(request, "urlconf", None))  # type: ignore[attr-defined]
-    found: ServedAPI | None = request.scheduler_api  # type: ignore[attr-defined]
-    return found
+    return once_in(request, "scheduler_api", lambda: _found(getattr(request, "urlconf", None)))
 
 
 def _found(urlconf: str | None) -> ServedAPI | None:

@@ -7,10 +7,11 @@ from datetime import UTC, date, datetime, time, timedelta
 from math import ceil, inf
 from typing import Any
 
-from django.db.models import FloatField, Func, QuerySet
+from django.db.models import QuerySet
 
 from scheduler.engine.base import Engine
 from scheduler.engine.db.fast_read import read_values
+from scheduler.engine.db.seconds import SecondsOf
 from scheduler.engine.views.datetimes import local, project_zone
 from scheduler.models import RAN, DayTotal, Job, RunLog, Status
 from scheduler.models.tally import WITH_ERRORS
@@ -23,29 +24,6 @@ MEASURED = (Status.SUCCEEDED, Status.FAILED, Status.TIMED_OUT)
 
 Length = tuple[timedelta, int]
 """A duration, and how many runs took it; of a total the mean of its bucket."""
-
-
-class SecondsOf(Func):
-    """An instant as seconds since 1970, with their fraction: tens of thousands of instants are not made just to be
-    counted by day."""
-
-    output_field = FloatField(null=True)
-
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Whole seconds, and the digits behind them: SQLite has no more than milliseconds of its own."""
-        whole = "round((julianday(substr(%(expressions)s, 1, 19)) - 2440587.5) * 86400.0)"
-        shape = f"({whole} + substr(%(expressions)s, 20))"
-        sql, params = self.as_sql(compiler, connection, template=shape, **context)
-        return sql, (*params, *params)
-
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Seconds of the epoch, which an infinite instant has, too."""
-        return self.as_sql(compiler, connection, template="(EXTRACT(EPOCH FROM %(expressions)s)::float8)", **context)
-
-    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Microseconds, whatever the time zone of the session."""
-        shape = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', %(expressions)s) / 1e6)"
-        return self.as_sql(compiler, connection, template=shape, **context)
 
 
 TOOK = SecondsOf("finished_at") - SecondsOf("started_at")

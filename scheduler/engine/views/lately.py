@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, F, FloatField, Func, Q, QuerySet, Subquery, TextField, Value
+from django.db.models import Count, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Cast
 from django.db.models.lookups import GreaterThan
 
+from scheduler.engine.db.seconds import SecondsOf
 from scheduler.engine.views.conditions import AT_REST
 from scheduler.engine.views.overdue import OVERDUE_AFTER
 from scheduler.models import FAILURES, Job, RunLog, Status, Trigger
@@ -23,30 +24,8 @@ MISSED = Q(status=Status.MISSED)
 BUSY = Q(active_runs__gt=0, wake_at__isnull=True)
 """Jobs whose run decides by its end on what follows."""
 TIMED = (Trigger.SCHEDULE, Trigger.ACTIVITY)
-
-
-class SecondsLate(Func):
-    """How long after its slot a run started. SQLite computes it by itself: what Django has for it calls Python."""
-
-    output_field = FloatField()
-
-    def __init__(self) -> None:
-        super().__init__(F("started_at"), F("scheduled_for"))
-
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Days between two texts."""
-        shape = "((julianday(%(expressions)s)) * 86400.0)"
-        return self.as_sql(compiler, connection, template=shape, arg_joiner=") - julianday(", **context)
-
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Seconds since 1970 of each: infinite instants cannot be subtracted."""
-        shape = "(EXTRACT(EPOCH FROM %(expressions)s))"
-        return self.as_sql(compiler, connection, template=shape, arg_joiner=") - EXTRACT(EPOCH FROM ", **context)
-
-    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Microseconds from the start back to the slot."""
-        shape = "(TIMESTAMPDIFF(MICROSECOND, %(expressions)s) / -1000000.0)"
-        return self.as_sql(compiler, connection, template=shape, **context)
+SECONDS_LATE = SecondsOf("started_at") - SecondsOf("scheduled_for")
+"""How long after its slot a run started."""
 
 
 def late() -> Q:
@@ -54,7 +33,7 @@ def late() -> Q:
     attempts by plan or for a user, but for jobs with a jitter, which are to start later."""
     jittered = Job.objects.order_by().annotate(rules=Cast("schedule", TextField())).filter(rules__contains='"jitter"')
     by_plan = Q(trigger__in=TIMED, attempt=1) & ~Q(job_id__in=jittered.values("pk"))
-    return (by_plan | Q(trigger=Trigger.CATCH_UP)) & Q(GreaterThan(SecondsLate(), OVERDUE_AFTER.total_seconds()))
+    return (by_plan | Q(trigger=Trigger.CATCH_UP)) & Q(GreaterThan(SECONDS_LATE, OVERDUE_AFTER.total_seconds()))
 
 
 def due_soon(now: datetime) -> Q:

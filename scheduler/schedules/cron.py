@@ -115,16 +115,21 @@ def _described(expression: str, _: Translate) -> str:
     plain = _("by cron expression {expression}").format(expression=expression)
     if _is_misread(compile_cron(expression)):
         return plain
+    # Translators: the language of cron-descriptor that is yours, such as de_DE.
+    words = _words_of_descriptor(MACROS.get(expression.lower(), expression), _("en_US"))
+    return plain if words is None else NAMES.sub(lambda name: _(name[0]), words)
+
+
+@lru_cache(maxsize=4096)
+def _words_of_descriptor(expression: str, language: str) -> str | None:
+    """Return None where it has none. It reads a file of its catalogue each time, and lists ask for the same again."""
     try:
         from cron_descriptor import get_description
-    except ImportError:
-        return plain
-    try:
-        # Translators: the language of cron-descriptor that is yours, such as de_DE.
-        words = get_description(MACROS.get(expression.lower(), expression), _options(_("en_US")))
-    except Exception:  # it knows fewer expressions than cron does, and says so by errors of every kind
-        return plain
-    return NAMES.sub(lambda name: _(name[0]), words)
+
+        words: str = get_description(expression, _options(language))
+    except Exception:  # it is absent, or knows fewer expressions than cron does and says so by errors of every kind
+        return None
+    return words
 
 
 def _options(language: str) -> Any:

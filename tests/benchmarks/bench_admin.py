@@ -24,9 +24,6 @@ def measure() -> list[Figure]:
     os.environ.setdefault("DATABASE_URL", f"sqlite:///{Path(os.environ['BENCH_FOLDER']).resolve()}/admin.sqlite3")
     os.environ.setdefault("LOG_LEVEL", "WARNING")
     django.setup()
-    from django.test.utils import setup_test_environment
-
-    setup_test_environment()
     project.create_tables()
     filled.register_tasks()
     filled.fill()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from scheduler.exceptions import InvalidSchedule
-from scheduler.schedules import Cron
+from scheduler.schedules import Cron, cron
 from tests.costs import quick
 
 FRIDAY = datetime(2026, 11, 27, 10, tzinfo=UTC)
@@ -270,6 +270,15 @@ def test_a_step_that_leads_past_its_range_is_noted_with_the_one_value_it_leaves(
     assert f"so only {value} matches" in Cron(expression).notes()[0]
 
 
+@pytest.fixture
+def asked_again():
+    """What cron-descriptor said before is forgotten, and what a test makes it say, too."""
+    cron._words_of_descriptor.cache_clear()
+    yield
+    cron._words_of_descriptor.cache_clear()
+
+
+@pytest.mark.usefixtures("asked_again")
 def test_what_cron_descriptor_fails_on_is_shown_as_it_is(monkeypatch):
     def fail(*_args):
         raise KeyError("a part it does not know")
@@ -278,6 +287,16 @@ def test_what_cron_descriptor_fails_on_is_shown_as_it_is(monkeypatch):
     assert Cron("0 9 * * 1-5").describe() == "By cron expression 0 9 * * 1-5"
 
 
+@pytest.mark.usefixtures("asked_again")
+def test_cron_descriptor_is_asked_once_for_each_language(monkeypatch):
+    asked = []
+    monkeypatch.setattr("cron_descriptor.get_description", lambda *args: asked.append(args) or "in words")
+    assert {Cron("5 4 * * *", timezone=zone).describe() for zone in ("UTC", "Europe/Berlin")}
+    Cron("5 4 * * *").describe(lambda text: "de_DE" if text == "en_US" else text)
+    assert len(asked) == 2
+
+
+@pytest.mark.usefixtures("asked_again")
 def test_release_1_of_cron_descriptor_describes_too(monkeypatch):
     class Options:
         """As there: it takes no arguments."""
@@ -291,6 +310,7 @@ def test_release_1_of_cron_descriptor_describes_too(monkeypatch):
     assert Cron("5 4 * * *").describe() == "In words"
 
 
+@pytest.mark.usefixtures("asked_again")
 def test_without_cron_descriptor_it_shows_the_expression(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "cron_descriptor", None)
     assert Cron("0 9 * * 1-5").describe() == "By cron expression 0 9 * * 1-5"

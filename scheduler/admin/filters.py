@@ -14,6 +14,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin.allowed import every_run_for, jobs_for
+from scheduler.admin.overview.numbers import lately_of
 from scheduler.admin.page_context import judged_of, newest_run, now_of, tasks_and_groups, with_attention
 from scheduler.admin.request_values import whole_number
 from scheduler.admin.runs.search_window import day_of_query
@@ -48,7 +49,7 @@ class StateFilter(admin.SimpleListFilter):
         """The states, the urgent ones first, with how many jobs there are in each; none is said by no number."""
         runs = every_run_for(model_admin.admin_site, request)
         self.lately = {} if runs is None else jobs_lately(runs, newest_run(request), now_of(request))
-        counts = _count_states(request, model_admin.get_queryset(request), self.lately)
+        counts = _count_states(request, model_admin, self.lately)
         words = {
             "attention": _("needs attention"),
             **STATES,
@@ -71,14 +72,19 @@ class StateFilter(admin.SimpleListFilter):
         return queryset.filter(IN_STATE[JobState(chosen)]) if chosen in STATES else queryset
 
 
-def _count_states(request: HttpRequest, jobs: QuerySet[Job], lately: dict[str, Q]) -> dict[str, int]:
-    """Count jobs by state, and by what happened to them lately, in one query."""
-    now = now_of(request)
+def _count_states(request: HttpRequest, model_admin: Any, lately: dict[str, Q]) -> dict[str, int]:
+    """Count jobs by state, and by what happened to them lately, in one query.
+
+    The runs of a day are not looked through again for what the numbers above the list have found none of.
+    """
+    now, numbers = now_of(request), lately_of(model_admin.admin_site, request)
+    lately = {name: where for name, where in lately.items() if getattr(numbers, name) or not numbers.whole}
     reasons = urgent(now, judged_of(request))
     found = reasons | {name: IN_STATE[JobState(name)] for name in STATES if name not in URGENT}
     found |= {"attention": reduce(or_, reasons.values()), "due": due_soon(now), **lately}
     counts = (
-        jobs.filter(~CARRIERS)
+        model_admin.get_queryset(request)
+        .filter(~CARRIERS)
         .order_by()
         .aggregate(**{f"in_{name}": Count("pk", filter=where) for name, where in found.items()})
     )

@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 from scheduler.admin.allowed import every_run_for, jobs_for, may_see_list
 from scheduler.admin.banner import Notice
 from scheduler.admin.names import address_of
-from scheduler.admin.page_context import newest_run, now_of
+from scheduler.admin.page_context import newest_run, now_of, once_in
 from scheduler.engine.views.lately import Lately, count_lately
 from scheduler.models import Job, RunLog
 
@@ -33,12 +33,22 @@ def numbers_of(site: AdminSite, request: HttpRequest) -> list[Number]:
     """Return the numbers that the person may see, in a constant number of queries, however large the ledger is."""
     if not may_see_list(site, request, Job):
         return []
-    runs = every_run_for(site, request) if may_see_list(site, request, RunLog) else None
-    among = RunLog.objects.none() if runs is None else runs
-    found = count_lately(jobs_for(site, request), among, newest_run(request), now_of(request))
+    found = lately_of(site, request)
     due = f"{address_of(site.name, 'job_changelist')}?state=due"
     numbers = [Number("due", found.due, _("due in the next hour"), due)]
-    return numbers if runs is None else [*_of_runs(site, found, numbers)]
+    sees_runs = may_see_list(site, request, RunLog) and every_run_for(site, request) is not None
+    return [*_of_runs(site, found, numbers)] if sees_runs else numbers
+
+
+def lately_of(site: AdminSite, request: HttpRequest) -> Lately:
+    """Return what is due, and what went wrong lately, of what the person may see, asked for once in a request."""
+    runs = every_run_for(site, request)
+    among = RunLog.objects.none() if runs is None else runs
+    return once_in(
+        request,
+        "scheduler_lately",
+        lambda: count_lately(jobs_for(site, request), among, newest_run(request), now_of(request)),
+    )
 
 
 def _of_runs(site: AdminSite, found: Lately, due: list[Number]) -> Iterator[Number]:

@@ -4,15 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Q, Value
+from django.db.models.lookups import In
 from django.utils.translation import gettext as _
 
 from scheduler.engine.views.datetimes import said
 from scheduler.models import EVERYTHING, Group, Job, JobState
 from scheduler.models.group import name_of_group
 
-HELD = Exists(Group.objects.paused().filter(Q(name=name_of_group(OuterRef("group"))) | Q(name=EVERYTHING)))
-"""The condition on jobs whose group is paused, or everything."""
+_PAUSED = Group.objects.order_by().paused().values("name")
+HELD = Q(In(name_of_group("group"), _PAUSED)) | Q(In(Value(EVERYTHING), _PAUSED))
+"""The condition on jobs whose group is paused, or everything. A database finds the paused groups once for all jobs."""
 Paused = Mapping[str, Group]
 """The paused groups by name; that of everything among them."""
 

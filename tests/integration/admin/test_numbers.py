@@ -67,6 +67,21 @@ def test_each_number_leads_to_as_many_rows_as_it_says(boss, nights, name):
         assert f"{state} in 24 h (1)" in text_of(response), "one job, however many of its runs"
 
 
+def test_the_runs_of_a_day_are_looked_through_once_where_nothing_was_missed_or_late(boss, nights):
+    def asked():
+        with CaptureQueriesContext(connection) as caught:
+            boss.get(page("job_changelist"))
+        return [query["sql"] for query in caught if "in_broken" in query["sql"]]
+
+    (before,) = asked()
+    RunLog.objects.filter(status=Status.MISSED).delete()
+    RunLog.objects.filter(status=Status.SUCCEEDED).delete()
+    (after,) = asked()
+    assert "in_late" in before
+    assert "in_late" not in after
+    assert "in_missed" not in after
+
+
 def test_the_banner_tells_of_missed_and_late_nights_and_leads_to_their_jobs(boss, nights):
     response = boss.get(page("job_changelist"))
     words = text_of(response)

@@ -56,7 +56,7 @@ ADDRESSES = [
 @pytest.fixture(autouse=True)
 def job():
     register("task")(lambda **kwargs: None)
-    return make_job()
+    return make_job(columns={"group": "serial"})
 
 
 @pytest.mark.sweep(7)

@@ -14,6 +14,7 @@ from scheduler.admin import badges
 from scheduler.admin.allowed import may_read_runs, may_see_list, narrowed_jobs
 from scheduler.admin.at_work import at_work, instances_of
 from scheduler.admin.banner import notices
+from scheduler.admin.columns import column
 from scheduler.admin.names import address_of
 from scheduler.admin.page_context import now_of
 from scheduler.admin.readonly import ReadOnlyListMixin
@@ -41,7 +42,7 @@ class InstanceAdminMixin(ReadOnlyListMixin, _ModelAdmin):
         "used",
         "uptime",
         "started",
-        "started_by",
+        "starter",
         "groups_taken",
         "task_count",
     )
@@ -68,7 +69,7 @@ class InstanceAdminMixin(ReadOnlyListMixin, _ModelAdmin):
             one.reads_runs = may_see_list(self.admin_site, request, RunLog)
         return changelist
 
-    @admin.display(description=_("process"))
+    @column(_("process"))
     def name(self, one: Instance) -> SafeString | str:
         """Host and process, with what it has run."""
         if not one.reads_runs:  # type: ignore[attr-defined]
@@ -76,7 +77,7 @@ class InstanceAdminMixin(ReadOnlyListMixin, _ModelAdmin):
         runs = f"{address_of(self.admin_site.name, 'runlog_changelist')}?instance={one.pk}"
         return format_html('{} <a class="sched-log-link" href="{}">{}</a>', one, runs, _("runs"))
 
-    @admin.display(description=_("state"))
+    @column(_("state"))
     def health(self, one: Instance) -> SafeString:
         """Whether it is alive, and looks for due jobs."""
         if one.heartbeat_at < Engine.dead_before(_seen_at(one)):
@@ -85,17 +86,17 @@ class InstanceAdminMixin(ReadOnlyListMixin, _ModelAdmin):
             return badges.badge("bad", "✖", _("hangs"))
         return badges.badge("good", "✔", _("alive"))
 
-    @admin.display(description=_("heartbeat"))
+    @column(_("heartbeat"))
     def heartbeat(self, one: Instance) -> SafeString:
         """When it was last heard of."""
         return relative(one.heartbeat_at, _seen_at(one))
 
-    @admin.display(description=_("last tick"))
+    @column(_("last tick"))
     def tick(self, one: Instance) -> SafeString:
         """When it last looked for due work."""
         return relative(one.ticked_at, _seen_at(one))
 
-    @admin.display(description=_("workers"))
+    @column(_("workers"))
     def used(self, one: Instance) -> str:
         """How many of its workers are used, and what waits for one."""
         at_work: InstanceAtWork | None = one.at_work  # type: ignore[attr-defined]
@@ -106,22 +107,27 @@ class InstanceAdminMixin(ReadOnlyListMixin, _ModelAdmin):
             words += ", " + ngettext("%d run waits", "%d runs wait", waiting) % waiting
         return words
 
-    @admin.display(description=_("uptime"))
+    @column(_("uptime"))
     def uptime(self, one: Instance) -> str:
         """How long it has been there."""
         return lasted(_seen_at(one) - one.started_at, parts=1)
 
-    @admin.display(description=_("started"))
+    @column(_("started"))
     def started(self, one: Instance) -> SafeString:
         """When it started."""
         return instant(one.started_at)
 
-    @admin.display(description=_("groups"))
+    @column(_("started by"), ordering="started_by")
+    def starter(self, one: Instance) -> str:
+        """What started the scheduler in it."""
+        return one.started_by or DASH
+
+    @column(_("groups"))
     def groups_taken(self, one: Instance) -> str:
         """The groups whose jobs it takes."""
         return str(one.takes)
 
-    @admin.display(description=_("tasks"))
+    @column(_("tasks"))
     def task_count(self, one: Instance) -> int:
         """How many tasks it registers."""
         return len(one.tasks)

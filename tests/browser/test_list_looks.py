@@ -137,7 +137,7 @@ def test_only_what_needs_somebody_has_a_colour(boss, screen):
 def test_a_phone_shows_cards_with_labels_and_nothing_scrolls_sideways(boss, screen, width, page):
     screen(width)
     boss.go(boss.open_job("img") + page if page == "runs/" else page)
-    table = ".sched-runs" if page == "runs/" else "#result_list"
+    table = ".sched-cards" if page == "runs/" else "#result_list"
     assert boss.find(f"{table} tbody tr").value_of_css_property("display") == "grid"
     words = boss.run(LABELS, f"{table} tbody tr:first-child td").lower()
     assert "status" in words
@@ -147,6 +147,28 @@ def test_a_phone_shows_cards_with_labels_and_nothing_scrolls_sideways(boss, scre
         f"{wide}.map((one) => [one.tagName, one.scrollWidth, one.clientWidth, one.innerText.slice(0, 150)])",
         f"html, {table}, {table} :is(tr, td)",
     )
+
+
+TABLES = {
+    "scheduler/job/groups/": (".sched-groups", ["State", "At once", "Holding a place", "Waiting"]),
+    "scheduler/job/enqueued/": (".sched-cards table", ["Queue", "Waiting", "Succeeded"]),
+    "scheduler/job/failures/": (".sched-cards table", ["Failures", "Job", "Last"]),
+    "scheduler/instance/": ("#result_list", ["process", "state", "workers"]),
+    "scheduler/notice/": (".sched-cards table", ["Leads to", "State"]),
+}
+
+
+@pytest.mark.parametrize("width", [390, 320])
+@pytest.mark.parametrize("page", TABLES)
+def test_each_table_is_cards_with_the_words_of_its_heads_on_a_phone(boss, screen, width, page):
+    table, heads = TABLES[page]
+    row = f"{table} tbody tr:first-child"
+    screen(width)
+    boss.wait(lambda: (boss.go(page), boss.all(row))[1], 30)
+    assert boss.find(row).value_of_css_property("display") == "grid"
+    assert not boss.find(f"{table} thead").is_displayed() or table == "#result_list"
+    words = boss.run(LABELS, f"{row} > *").lower()
+    assert [head for head in heads if head.lower() not in words] == []
 
 
 def test_a_schedule_is_whole_beside_an_open_side_bar(boss, screen):

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin import badges
 from scheduler.admin.allowed import jobs_for, narrowed_jobs
+from scheduler.admin.columns import column
 from scheduler.admin.names import address_of, labelled, right_named
 from scheduler.admin.page_context import READS, actor_of, led_back, now_of
 from scheduler.admin.readonly import ReadOnlyListMixin
@@ -101,19 +102,19 @@ class NoticeAdminMixin(ReadOnlyListMixin, _ModelAdmin):
         """Whether the person may see what was told."""
         return _is_used() and super().has_view_permission(request, obj)
 
-    @admin.display(description=_("when"), ordering="at")
+    @column(_("when"), ordering="at")
     def told_at(self, notice: Notice) -> SafeString:
         """When it was noticed."""
         return instant(notice.at)
 
-    @admin.display(description=_("what is told"))
+    @column(_("what is told"))
     def event(self, notice: Notice) -> SafeString:
         """What it tells, as icon and word."""
         kind = "recovery" if notice.kind in RECOVERIES else "warning" if notice.kind in WARNINGS else "alert"
         kind = "test" if notice.kind == Told.TEST else kind
         return badges.badge(*LOOKS[kind], notice.get_kind_display())
 
-    @admin.display(description=_("job"))
+    @column(_("job"))
     def job(self, notice: Notice) -> SafeString:
         """The job, by the name that it had, with its page."""
         if not notice.job_id:
@@ -121,7 +122,7 @@ class NoticeAdminMixin(ReadOnlyListMixin, _ModelAdmin):
         address = address_of(self.admin_site.name, "job_page", notice.job_id)
         return format_html('<a href="{}">{}</a>', address, visible(notice.name))
 
-    @admin.display(description=_("text"))
+    @column(_("text"))
     def text(self, notice: Notice) -> SafeString:
         """What was told, in the language of the reader where it was told in that."""
         told = _told(notice)
@@ -132,7 +133,7 @@ class NoticeAdminMixin(ReadOnlyListMixin, _ModelAdmin):
             else format_html("{}", title)
         )
 
-    @admin.display(description=_("channels"))
+    @column(_("channels"))
     def sent(self, notice: Notice) -> SafeString:
         """What became of it on each channel."""
         return format_html_join(" ", "{}", ((_delivery(one),) for one in notice.deliveries.all()))

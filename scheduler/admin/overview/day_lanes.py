@@ -12,6 +12,7 @@ from scheduler.admin.names import address_of
 from scheduler.admin.svg import Band, Lane
 from scheduler.admin.times import counted_words
 from scheduler.engine.views.datetimes import lasted
+from scheduler.engine.views.enqueued import Enqueued, is_enqueued
 from scheduler.engine.views.pauses import Paused, begins
 from scheduler.engine.views.upcoming import after_run, bounds_of, slots_to_come
 from scheduler.models import Job, RunLog, Status
@@ -29,13 +30,23 @@ SO_CLOSE = timedelta(minutes=6)
 
 def past_lanes(jobs: Sequence[Job], runs: dict[int, list[RunLog]], now: datetime, site: str) -> list[Lane]:
     """Return what ran in the last 24 hours; misses are hatched."""
-    return [Lane(job.name, _url(job, site), _past(job, runs.get(job.pk, []), now, site)) for job in jobs]
+    return [Lane(_name(job), _url(job, site), _past(job, runs.get(job.pk, []), now, site)) for job in jobs]
 
 
 def future_lanes(jobs: Sequence[Job], now: datetime, site: str, paused: Paused) -> list[Lane]:
     """Return what will start in the next 24 hours; what starts often is one band. What a pause holds has none before
     its end."""
-    return [Lane(job.name, _url(job, site), _future(job, now, begins(job, paused, now), site)) for job in jobs]
+    return [Lane(_name(job), _url(job, site), _future(job, now, begins(job, paused, now), site)) for job in jobs]
+
+
+def drawn(rows: Sequence[Lane]) -> tuple[list[Lane], list[Lane]]:
+    """Return the lanes that have something to show, and those that have nothing: these are named, not drawn."""
+    return [row for row in rows if row.bands], [row for row in rows if not row.bands]
+
+
+def _name(job: Job) -> str:
+    """Return the name of a job; of one that carries the calls of a function, that of the function without its path."""
+    return Enqueued(job).function.rpartition(".")[2] if is_enqueued(job) else job.name
 
 
 def _url(job: Job, site: str) -> str:

@@ -9,14 +9,13 @@ from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from scheduler.admin.allowed import jobs_for, may_read_runs, may_see_list, narrowed_jobs, recent_runs_for
 from scheduler.admin.banner import notices
 from scheduler.admin.names import address_of
-from scheduler.admin.overview.day_lanes import DAY, MOST_RUNS, future_lanes, past_lanes
+from scheduler.admin.overview.day_lanes import DAY, MOST_RUNS, drawn, future_lanes, past_lanes
 from scheduler.admin.overview.next_hour import next_hour
 from scheduler.admin.overview.numbers import nights, numbers_of
 from scheduler.admin.overview.week_load import MOST_JOBS, MOST_LISTED, OF_LOAD, load_of
@@ -66,16 +65,18 @@ class OverviewMixin(_ModelAdmin):
         shown = jobs[:LANES]
         paused = paused_of(request)
         future = future_lanes(shown, now, site, paused)
+        coming, without_start = drawn(future)
         numbers = numbers_of(self.admin_site, request)
         return page_context(self, request, _("Overview")) | {
             "numbers": numbers,
-            "past": self._past(request, shown) if may_read_runs(self.admin_site, request) else "",
+            **(self._past(request, shown) if may_read_runs(self.admin_site, request) else {}),
             "notices": [*notices(request, narrowed_jobs(self.admin_site, request)), *nights(numbers)],
             "nothing_registered": not jobs and number == 1,
             "may_add_job": may_add_job(self, request),
             "may_see_instances": may_see_list(self.admin_site, request, Instance),
             **_hour_to_come(self.admin_site, request),
-            "future": lanes(future, now, now, _future_words(future), "sched-missed-2"),
+            "future": lanes(coming, now, now, _future_words(future), "sched-missed-2") if coming else "",
+            "without_start": without_start,
             **self._load(request),
             "from": instant(now - DAY),
             "until": instant(now + timedelta(days=1)),
@@ -108,11 +109,13 @@ class OverviewMixin(_ModelAdmin):
             "unlisted": max(0, len(load.listed) - MOST_LISTED),
         }
 
-    def _past(self, request: HttpRequest, jobs: Sequence[Job]) -> SafeString:
+    def _past(self, request: HttpRequest, jobs: Sequence[Job]) -> dict[str, Any]:
         now, columns = now_of(request), (*COLUMNS, "coalesced_from")
         runs = recent_runs_for(self.admin_site, request, jobs, MOST_RUNS, since=now - DAY, columns=columns)
         past = past_lanes(jobs, runs, now, self.admin_site.name)
-        return lanes(past, now - DAY, now, _past_words(past), "sched-missed")
+        ran, without_run = drawn(past)
+        picture = lanes(ran, now - DAY, now, _past_words(past), "sched-missed") if ran else ""
+        return {"past": picture, "without_run": without_run}
 
 
 def _hour_to_come(site: AdminSite, request: HttpRequest) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin import badges
 from scheduler.admin.allowed import jobs_for, may_change, sees_every_job
+from scheduler.admin.columns import column
 from scheduler.admin.filters import (
     DayFilter,
     ErrorFilter,
@@ -107,53 +108,53 @@ class RunLogAdminMixin(RunActionsMixin, FailedAgainMixin, EnqueueAgainMixin, Rea
         ]
         return [*ours, *super().get_urls()]
 
-    @admin.display(description=_("run"), ordering="id")
+    @column(_("run"), ordering="id")
     def number(self, run: RunLog) -> SafeString:
         """The number leads to the page of the run."""
         url = address_of(self.admin_site.name, "runlog_change", run.pk)
-        return badges.labelled(_("run"), format_html('<a href="{}">{}</a>', url, run.pk))
+        return format_html('<a href="{}">{}</a>', url, run.pk)
 
-    @admin.display(description=_("job"))
+    @column(_("job"))
     def run_job(self, run: RunLog) -> SafeString:
         """The job leads to its page."""
         url = address_of(self.admin_site.name, "job_page", run.job_id)
-        return badges.labelled(_("job"), format_html('<a class="sched-name" href="{}">{}</a>', url, run.job.name))
+        return format_html('<a class="sched-name" href="{}">{}</a>', url, run.job.name)
 
-    @admin.display(description=_("status"))
+    @column(_("status"))
     def run_status(self, run: RunLog) -> SafeString:
         """The status as icon and word."""
-        return badges.labelled(_("status"), badges.badge_of(run))
+        return badges.badge_of(run)
 
-    @admin.display(description=_("trigger"))
-    def run_trigger(self, run: RunLog) -> SafeString:
+    @column(_("trigger"))
+    def run_trigger(self, run: RunLog) -> str:
         """What caused the run, and who, or for which user it is."""
         caused_by = (str(run.get_trigger_display()), badges.run_actor(run))
-        return badges.labelled(_("trigger"), " · ".join(filter(None, caused_by)))
+        return " · ".join(filter(None, caused_by))
 
-    @admin.display(description=_("slot"))
+    @column(_("slot"))
     def slot(self, run: RunLog) -> SafeString:
         """The slot, zone named."""
-        return badges.labelled(_("slot"), instant(run.scheduled_for, zone=zone_of(run.job, settings.TIME_ZONE)))
+        return instant(run.scheduled_for, zone=zone_of(run.job, settings.TIME_ZONE))
 
-    @admin.display(description=_("duration"))
-    def took(self, run: RunLog) -> SafeString:
+    @column(_("duration"))
+    def took(self, run: RunLog) -> str:
         """The duration."""
-        return badges.labelled(_("duration"), lasted(run.duration))
+        return lasted(run.duration)
 
-    @admin.display(description=_("late by"))
-    def late(self, run: RunLog) -> SafeString:
+    @column(_("late by"))
+    def late(self, run: RunLog) -> str:
         """How long after its slot the run started."""
-        return badges.labelled(_("late by"), lasted(run.lateness if run.cause.has_lateness else None))
+        return lasted(run.lateness if run.cause.has_lateness else None)
 
-    @admin.display(description=_("attempt"))
-    def nth(self, run: RunLog) -> SafeString:
+    @column(_("attempt"))
+    def nth(self, run: RunLog) -> int:
         """Which attempt of its slot; no column of the table, since a sort by it would read the whole ledger."""
-        return badges.labelled(_("attempt"), run.attempt)
+        return run.attempt
 
-    @admin.display(description=_("summary"))
-    def summary(self, run: RunLog) -> SafeString:
+    @column(_("summary"))
+    def summary(self, run: RunLog) -> str:
         """The reason, the error's last line, or the result, in one line."""
-        return badges.labelled(_("summary"), badges.run_summary(run))
+        return badges.run_summary(run)
 
     def change_view(
         self,

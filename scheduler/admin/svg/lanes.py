@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from scheduler.admin.svg.canvas import hatch, join, line, link, picture, rect, text
 
 LEFT, WIDTH, LANE, TOP = 170, 770, 20, 22
-NAME_LENGTH = 28
+NAME_LENGTH = 24
 STEP, EDGE = 3, 14
 
 

@@ -13,11 +13,12 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from scheduler.admin import badges
+from scheduler.admin.columns import column
 from scheduler.admin.names import right_named
 from scheduler.admin.page_context import actor_of, now_of, page_context
 from scheduler.admin.request_values import CarefulListMixin
 from scheduler.admin.served_api import served_api
-from scheduler.admin.times import NOTHING, instant, relative
+from scheduler.admin.times import DASH, NOTHING, instant, relative
 from scheduler.admin.tokens.token_form import OF_NONE, TokenForm
 from scheduler.models import ApiToken
 from scheduler.tokens.holder import users_of
@@ -34,7 +35,7 @@ class ApiTokenAdminMixin(CarefulListMixin, _ModelAdmin):
     before any ModelAdmin."""
 
     form = TokenForm
-    list_display = ("name", "state", "scope", "user", "used", "expires", "created", "created_by")
+    list_display = ("called", "state", "allows", "user", "used", "expires", "created", "maker")
     list_display_links = None
     show_full_result_count = False
     actions = ("revoke",)
@@ -138,7 +139,12 @@ class ApiTokenAdminMixin(CarefulListMixin, _ModelAdmin):
             return False
         return super().has_delete_permission(request, obj)
 
-    @admin.display(description=_("state"))
+    @column(_("name"), ordering="name")
+    def called(self, token: Any) -> str:
+        """What calls with it."""
+        return str(token.name)
+
+    @column(_("state"))
     def state(self, token: Any) -> SafeString:
         """Whether it opens anything, and why not."""
         if token.revoked_at is not None:
@@ -149,27 +155,37 @@ class ApiTokenAdminMixin(CarefulListMixin, _ModelAdmin):
             return badges.badge("warn", "⚠", _("its user is gone"))
         return badges.badge("good", "✔", _("open"))
 
-    @admin.display(description=_("user"))
+    @column(_("scope"), ordering="scope")
+    def allows(self, token: Any) -> str:
+        """What it may be used for."""
+        return str(token.get_scope_display())
+
+    @column(_("user"))
     def user(self, token: Any) -> Any:
         """Whose permissions it has."""
         if not token.user_key:
             return NOTHING
         return token.found_user.get_username() if token.found_user else token.user_key
 
-    @admin.display(description=_("last used"))
+    @column(_("last used"))
     def used(self, token: Any) -> SafeString:
         """When it was used last, to the minute or so."""
         return relative(token.last_used_at, token.seen_at) if token.last_used_at else NOTHING
 
-    @admin.display(description=_("expires"))
+    @column(_("expires"))
     def expires(self, token: Any) -> SafeString:
         """When it ends."""
         return instant(token.expires_at)
 
-    @admin.display(description=_("created"))
+    @column(_("created"))
     def created(self, token: Any) -> SafeString:
         """When it was made."""
         return instant(token.created_at)
+
+    @column(_("created by"), ordering="created_by")
+    def maker(self, token: Any) -> str:
+        """Who made it."""
+        return token.created_by or DASH
 
 
 def _may_do_all(request: HttpRequest) -> bool:

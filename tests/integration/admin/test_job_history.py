@@ -56,7 +56,7 @@ def test_ten_stand_open_and_older_ones_are_folded(boss, job):
     body = boss.get(page("job_page", job.pk)).text
     assert "40 older events" in body
     assert page("job_history", job.pk) in body
-    assert boss.get(page("job_history", job.pk)).text.count("<tr><td>") == 111
+    assert boss.get(page("job_history", job.pk)).text.count("<tr><td") == 111
 
 
 def test_a_job_without_history_says_so(boss, job):

@@ -1,3 +1,4 @@
+import re
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -59,6 +60,22 @@ def test_the_next_day_shows_each_slot_and_a_band_where_there_are_many(boss):
     assert '<title data-sched-at="2026-03-03T03:00:00Z">03:00 UTC</title>' in body
     assert "More than 96 starts: Every 5 seconds" in body
     assert 'aria-label="The next 24 hours: 2 of 3 jobs are due"' in body
+
+
+@pytest.mark.usefixtures("still_clock")
+def test_a_job_with_nothing_to_draw_has_no_lane_and_is_counted_and_named(boss):
+    by_hand = make_job("by hand", Manual())
+    response = boss.get(page("job_overview"))
+    assert "sched-lanes" not in response.text
+    assert "1 job did not run in this time: by hand" in text_of(response)
+    assert "1 job has no start that is planned in this time: by hand" in text_of(response)
+    RunLog.objects.create(job=by_hand, scheduled_for=T0 - HOUR, started_at=T0 - HOUR, status=Status.SUCCEEDED)
+    make_job("daily", DailyAt(hour=3))
+    response = boss.get(page("job_overview"))
+    names = re.findall("sched-lane-names.*?</svg>", response.text)
+    assert [re.findall(r"<title>(.*?)</title>", one) for one in names] == [["by hand"], ["daily"]]
+    assert "1 job did not run in this time: daily" in text_of(response)
+    assert 'aria-label="The last 24 hours: 1 of 2 jobs ran"' in response.text
 
 
 @pytest.mark.django_db

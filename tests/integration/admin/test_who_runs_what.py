@@ -38,11 +38,11 @@ def living(name: str, one: Instance | None, since=T0 - 5 * MINUTE, **columns) ->
 def rows_of(response) -> list[str]:
     """The words of the rows under “Who runs what”."""
     table = response.text.partition("Who runs what</h2>")[2].partition("</section>")[0]
-    return [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in re.findall(r"<tr><td>.*?</tr>", table, re.DOTALL)]
+    return [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in re.findall(r"<tr><td.*?</tr>", table, re.DOTALL)]
 
 
 def cell_of(response, name: str) -> str:
-    (cell,) = re.findall(rf'class="field-{name}">(.*?)</td>', response.text)
+    (cell,) = re.findall(rf'class="field-{name}">.*?<div class="sched-cell">(.*?)</div></td>', response.text)
     return cell
 
 

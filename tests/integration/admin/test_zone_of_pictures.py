@@ -11,7 +11,7 @@ from scheduler.admin.overview.week_load import load_of
 from scheduler.admin.svg import load_map
 from scheduler.engine.control import pause_all, pause_group, pause_job
 from scheduler.engine.views.pauses import paused_groups
-from scheduler.models import Group, Job
+from scheduler.models import Group, Job, RunLog, Status
 from scheduler.schedules import Cron, DailyAt, Every
 from tests.factories import DAY, HOUR, MINUTE, T0, make_job
 from tests.integration.admin.pages import page, text_of
@@ -157,7 +157,7 @@ def test_the_page_of_a_paused_job_lists_no_slot_before_the_end_of_its_pause(boss
 
 @pytest.mark.usefixtures("still_clock")
 def test_both_timelines_have_a_line_at_now(boss):
-    make_job("job")
+    RunLog.objects.create(job=make_job("job"), scheduled_for=T0 - HOUR, status=Status.MISSED)
     lanes = re.findall(r'class="sched-svg sched-lane-bands.*?</svg>', boss.get(page("job_overview")).text)
     found = [re.search(r'x1="([\d.]+)"[^>]*class="sched-now"', one)[1] for one in lanes]
     assert found == ["769", "1"]

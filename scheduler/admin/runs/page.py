@@ -11,6 +11,7 @@ from scheduler.admin.jobs.json_text import json_text
 from scheduler.admin.runs.rows import percent_of, totals_words
 from scheduler.admin.times import DASH, instant, log_lines, relative, with_times, zone_of
 from scheduler.engine.views.datetimes import lasted
+from scheduler.engine.views.enqueued import Enqueued, is_enqueued
 from scheduler.engine.views.history import told_kwargs
 from scheduler.models import Instance, RunLog, Status, Trigger
 from scheduler.models.result_ids import id_of
@@ -40,15 +41,21 @@ def facts_of_run(run: RunLog, now: datetime, *, reads_job: bool) -> dict[str, An
         "log": log_lines("\n".join(lines[-TAIL:])),
         "earlier_lines": max(0, len(lines) - TAIL),
         "own_kwargs": run.kwargs is not None,
-        "kwargs": _kwargs_told(run, reads_job=reads_job),
+        **_called_with(run, reads_job=reads_job),
         "stopping": _stopping(run),
     }
 
 
-def _kwargs_told(run: RunLog, *, reads_job: bool) -> str:
-    """Return keyword arguments as the history of a job tells them, without what looks secret."""
-    told = run.kwargs if run.kwargs is not None else run.job.kwargs if reads_job else None
-    return json_text(told_kwargs(told), indent=2) if told else ""
+def _called_with(run: RunLog, *, reads_job: bool) -> dict[str, Any]:
+    """Return the arguments of a run; of an enqueued task those of its function, without what they are kept in."""
+    if is_enqueued(run.job) and isinstance(run.kwargs, dict):
+        return {"is_enqueued": True, **{name: _told(run.kwargs.get(name)) for name in ("args", "kwargs")}}
+    return {"kwargs": _told(run.kwargs if run.kwargs is not None else run.job.kwargs if reads_job else None)}
+
+
+def _told(arguments: Any) -> str:
+    """Return arguments as the history of a job tells them, without what looks secret."""
+    return json_text(told_kwargs(arguments), indent=2) if arguments else ""
 
 
 def _stopping(run: RunLog) -> str:
@@ -74,7 +81,7 @@ def _facts(run: RunLog, now: datetime) -> list[tuple[str, Any, Any]]:
         by = _("by {name}").format(name=by)
     facts = [
         (_("Trigger"), run.get_trigger_display(), by),
-        *([(_("Result id"), id_of(run.job_id, run.scheduled_for), "")] if run.trigger == Trigger.TASK else []),
+        *_facts_of_task(run),
         (_("Slot"), instant(run.scheduled_for, zone=zone), relative(run.scheduled_for, now)),
         (_("Started"), instant(run.started_at, zone=zone), _late(run)),
         (_("Finished"), instant(run.finished_at, zone=zone), ""),
@@ -91,6 +98,16 @@ def _facts(run: RunLog, now: datetime) -> list[tuple[str, Any, Any]]:
         (_("Stuck since"), run.stuck_at and instant(run.stuck_at, zone=zone), ""),
     ]
     return [*facts, *(fact for fact in optional if fact[1])]
+
+
+def _facts_of_task(run: RunLog) -> list[tuple[str, Any, Any]]:
+    if run.trigger != Trigger.TASK:
+        return []
+    facts = [(_("Result id"), id_of(run.job_id, run.scheduled_for), "")]
+    if is_enqueued(run.job):
+        one = Enqueued(run.job)
+        facts += [(_("Function"), one.function, ""), (_("Queue"), one.queue or DASH, "")]
+    return facts
 
 
 def _took(run: RunLog, now: datetime) -> str:

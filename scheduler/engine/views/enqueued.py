@@ -84,9 +84,14 @@ def enqueued_jobs_of(runs: QuerySet[RunLog]) -> list[Job]:
     return list(Job.objects.filter(CARRIERS, pk__in=tasks).order_by("name"))
 
 
+def is_enqueued(job: Job) -> bool:
+    """Return whether a job carries the calls of a function of Django Tasks."""
+    return job.source == DJANGO_TASKS
+
+
 def may_be_enqueued_again(run: RunLog) -> bool:
     """Return whether a run is a task of Django that has ended, and the newest attempt of its slot. One query."""
-    return run.job.source == DJANGO_TASKS and ended_tasks(RunLog.objects.filter(pk=run.pk)).exists()
+    return is_enqueued(run.job) and ended_tasks(RunLog.objects.filter(pk=run.pk)).exists()
 
 
 def _ended(ids: list[int]) -> dict[int, dict[str, int]]:

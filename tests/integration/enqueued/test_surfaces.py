@@ -1,5 +1,6 @@
 """What people see of tasks that were enqueued: the list of functions, their pages, the run log, and problems."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -197,9 +198,39 @@ def test_the_page_of_a_run_names_its_result_and_the_run_log_finds_it_by_that(bos
     page = boss.get(reverse("admin:scheduler_runlog_change", args=[found.pk])).content.decode()
     assert result.id in page
     assert other.id not in page
-    assert "Run again" in page
+    assert "Enqueue again" in page
+    assert "Run again" not in page
     assert boss.post(reverse("admin:scheduler_runlog_again", args=[found.pk])).status_code == 302
     assert RunLog.objects.waiting().get().kwargs["args"] == [1]
+
+
+def test_the_page_of_a_run_shows_the_call_and_not_what_it_is_kept_in(boss, calls, run_due):
+    calls.echo.enqueue("zebra")
+    run_due()
+    calls.echo.enqueue(2, secret_token="hidden", colour="teal")
+    with_args, with_both = RunLog.objects.order_by("pk")
+    shown = boss.get(reverse("admin:scheduler_runlog_change", args=[with_args.pk])).context
+    assert (shown["args"], shown["kwargs"]) == ('[\n  "zebra"\n]', "")
+    facts = {str(name): str(value) for name, value, _more in shown["facts"]}
+    assert facts["Function"].endswith(".echo")
+    assert facts["Queue"] == "default"
+    page = boss.get(reverse("admin:scheduler_runlog_change", args=[with_both.pk]))
+    assert page.context["args"] == "[\n  2\n]"
+    assert json.loads(page.context["kwargs"]) == {"secret_token": "***", "colour": "teal"}
+    for kept in ("run_after", "&quot;backend&quot;", "Own keyword arguments", "&quot;hidden&quot;"):
+        assert kept not in page.content.decode()
+
+
+def test_a_task_without_arguments_says_so_and_a_run_of_a_job_is_run_again(boss, calls, run_due):
+    calls.saves.enqueue()
+    run_due()
+    page = boss.get(reverse("admin:scheduler_runlog_change", args=[RunLog.objects.get().pk])).content.decode()
+    assert "The function was called without arguments." in page
+    run = RunLog.of(make_job("nightly"), scheduled_for=T0, trigger="schedule", status=Status.SUCCEEDED)
+    run.save()
+    page = boss.get(reverse("admin:scheduler_runlog_change", args=[run.pk])).content.decode()
+    assert "Run again" in page
+    assert "Enqueue again" not in page
 
 
 def test_what_carries_tasks_is_not_counted_among_the_jobs_and_needs_a_process_all_the_same(calls):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
@@ -73,19 +73,31 @@ class Week(NamedTuple):
     end: datetime
 
 
-class Planned(NamedTuple):
-    """A job that its schedule starts, within which bounds."""
+class Alike(NamedTuple):
+    """Jobs that start alike: by which schedule, and within which bounds."""
 
-    job: Job
     schedule: Schedule
     bounds: Bounds
+    jobs: list[Job]
 
 
-def _planned(jobs: Iterable[Job], week: Week, now: datetime, paused: Paused) -> Iterator[Planned]:
+def _planned(jobs: Iterable[Job], week: Week, now: datetime, paused: Paused) -> list[Alike]:
+    """Return the jobs that their schedules start. Rows that are read together share equal schedules and policies, so
+    that these are told apart by identity: to compare thousands by value takes most of the time of the page."""
+    found: dict[Any, list[Job]] = defaultdict(list)
     for job in jobs:
         if (begin := begins(job, paused, now)) is not None:
-            schedule = _bound(job.schedule, job.anchor_at or week.start, settings.TIME_ZONE)
-            yield Planned(job, schedule, _bounds(job, now, begin))
+            anchor = None if job.schedule.is_calendar else job.anchor_at
+            used = None if job.policy.max_runs is None else (job.ended_runs, job.active_runs)
+            found[id(job.schedule), id(job.policy), anchor, used, begin].append(job)
+    return [
+        Alike(_bound_schedule(alike[0], week), _bounds(alike[0], now, begin), alike)
+        for (*_, begin), alike in found.items()
+    ]
+
+
+def _bound_schedule(job: Job, week: Week) -> Schedule:
+    return _bound(job.schedule, job.anchor_at or week.start, settings.TIME_ZONE)
 
 
 @lru_cache(maxsize=2 * MOST_JOBS)
@@ -94,12 +106,12 @@ def _bound(schedule: Schedule, anchor: datetime, timezone: str) -> Schedule:
     return schedule.bind(anchor=anchor, timezone=timezone)
 
 
-def _by_hour(planned: Iterable[Planned], week: Week, zone: tzinfo | None) -> dict[datetime, float]:
+def _by_hour(planned: Iterable[Alike], week: Week, zone: tzinfo | None) -> dict[datetime, float]:
     """Return the starts of each hour by the clock of a zone. Those of each quarter are counted first, for all jobs that
     start alike: the clocks of all zones show full hours at one of these."""
     alike: Counter[tuple[Schedule | float, Bounds]] = Counter()
-    for _, schedule, bounds in planned:
-        alike[schedule if _slots(schedule, week) else _per_hour(schedule, week), bounds] += 1
+    for schedule, bounds, jobs in planned:
+        alike[schedule if _slots(schedule, week) else _per_hour(schedule, week), bounds] += len(jobs)
     quarters: dict[int, float] = defaultdict(float)
     for (schedule_or_rate, bounds), weight in alike.items():
         for number, count in _quarters(schedule_or_rate, bounds, week):
@@ -116,13 +128,14 @@ def _quarters(schedule: Schedule | float, bounds: Bounds, week: Week) -> list[tu
     return [(int((at - week.start) // QUARTER), count) for at, count in _starts(schedule, bounds, week)]
 
 
-def _in_hour(one: Planned, week: Week, hour: datetime) -> list[tuple[datetime | None, int, str]]:
-    """Return the starts of a job in an hour of the reader's clock; one without a slot for all of a frequent job."""
-    job, schedule, bounds = one
-    starts = _starts(schedule if _slots(schedule, week) else _per_hour(schedule, week), bounds, week)
+def _in_hour(alike: Alike, week: Week, hour: datetime) -> list[tuple[datetime | None, int, str]]:
+    """Return the starts of jobs in an hour of the reader's clock; one without a slot for all of a frequent job."""
+    schedule, bounds, jobs = alike
+    has_slots = bool(_slots(schedule, week))
+    starts = _starts(schedule if has_slots else _per_hour(schedule, week), bounds, week)
     found = [at for at, _ in starts if _hour_of(at, hour.tzinfo) == hour]
-    slots: Sequence[datetime | None] = found if _slots(schedule, week) else [None] * bool(found)
-    return [(slot, job.pk, job.name) for slot in slots]
+    slots: Sequence[datetime | None] = found if has_slots else [None] * bool(found)
+    return [(slot, job.pk, job.name) for job in jobs for slot in slots]
 
 
 def _bounds(job: Job, now: datetime, begin: datetime) -> Bounds:
@@ -174,22 +187,15 @@ def _per_hour(schedule: Schedule, week: Week) -> float:
     return schedule.count_between(*week) / ((week.end - week.start) / HOUR)
 
 
-def _crowds(planned: Iterable[Planned], week: Week, now: datetime) -> list[Crowd]:
+def _crowds(planned: Iterable[Alike], week: Week, now: datetime) -> list[Crowd]:
     """Return the minutes of the next day in which most jobs start."""
-    alike: dict[tuple[Schedule, Bounds], list[str]] = defaultdict(list)
-    for job, schedule, bounds in planned:
-        if not schedule.jitter:
-            alike[schedule, bounds].append(job.name)
-    minutes = {kind: _minutes(*kind, week, now) for kind in alike}
-    sharing: Counter[datetime] = Counter()
-    for kind, names in alike.items():
-        for at in minutes[kind]:
-            sharing[at] += len(names)
-    worst = sorted(((at, count) for at, count in sharing.items() if count >= CROWD), key=lambda one: (-one[1], one[0]))
-    return [
-        Crowd(at, count, sorted(name for kind, names in alike.items() if at in minutes[kind] for name in names)[:8])
-        for at, count in worst[:5]
-    ]
+    sharing: dict[datetime, list[list[Job]]] = defaultdict(list)
+    for schedule, bounds, jobs in planned:
+        for at in () if schedule.jitter else _minutes(schedule, bounds, week, now):
+            sharing[at].append(jobs)
+    counts = ((at, sum(map(len, alike))) for at, alike in sharing.items())
+    worst = sorted(((at, count) for at, count in counts if count >= CROWD), key=lambda one: (-one[1], one[0]))
+    return [Crowd(at, count, sorted(job.name for jobs in sharing[at] for job in jobs)[:8]) for at, count in worst[:5]]
 
 
 def _minutes(schedule: Schedule, bounds: Bounds, week: Week, now: datetime) -> set[datetime]:

@@ -8,8 +8,8 @@ from scheduler.engine.events import event, stops_of, went_on_or_stopped
 from scheduler.engine.handover import is_handed_over, keep
 from scheduler.engine.limits import Limits, rate_is_used_up
 from scheduler.engine.pauses import end_pause
-from scheduler.engine.plan import BEGINNING, Plan, decided, orphaned, with_slot
-from scheduler.engine.plan_basis import is_known, last_instant, may_run, policy_of, schedule_of
+from scheduler.engine.plan import Plan, decided, orphaned, with_slot
+from scheduler.engine.plan_basis import BEGINNING, is_known, last_instant, may_run, policy_of, schedule_of
 from scheduler.engine.postponed import held_places, look_again_at
 from scheduler.engine.replan import replan, runs_left
 from scheduler.engine.sync.served import served_elsewhere

@@ -4,10 +4,11 @@ What stops a job and how it ended last is read from its row; what only the datab
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple, Self
 
 from scheduler.engine.plan_basis import (
+    BEGINNING,
     beginning,
     end_of_backoff,
     is_planned_elsewhere,
@@ -29,7 +30,6 @@ from scheduler.policy.misfire import RESOLUTION, Passed, passed_slots
 from scheduler.policy.overlap import Overlap, is_free, queues
 from scheduler.schedules import Schedule, Slots
 
-BEGINNING = datetime.min.replace(tzinfo=UTC)
 Ends = Mapping[str, Mapping[bool, Any]]
 
 
@@ -236,7 +236,7 @@ def _anchor(plan: Plan, job: Job, now: datetime) -> datetime | None:
 def _lone_slot(plan: Plan, job: Job, schedule: Schedule, ends: Ends) -> datetime | None:
     slot = _slot_after(plan, schedule, ends) if schedule.is_dependent else schedule.next_after(BEGINNING)
     starts_at = policy_of(job).starts_at
-    return None if slot and (slot == plan.last_slot or (starts_at and slot < starts_at)) else slot
+    return None if slot and (slot == last_decided(job, plan.last_slot) or (starts_at and slot < starts_at)) else slot
 
 
 def _slot_after(plan: Plan, schedule: Schedule, ends: Ends) -> datetime | None:

@@ -17,10 +17,11 @@ from scheduler.policy.codec import to_json
 from scheduler.policy.jitter import delay
 from scheduler.policy.misfire import RESOLUTION
 from scheduler.policy.overlap import Overlap
-from scheduler.schedules import OnActivity, Schedule
+from scheduler.schedules import OnActivity, Schedule, Slots
 from scheduler.schedules.base import naive_utc
 from scheduler.schedules.wallclock import instant_of, local, zone_of
 
+BEGINNING = datetime.min.replace(tzinfo=UTC)
 EPOCH = LONG_AGO  # 1970-01-01 00:00 UTC, from which Temporal counts intervals, too
 EPOCH_DIGITS = 10
 """Seconds until the year 2286; the column has room for so many beside the longest zone."""
@@ -109,11 +110,14 @@ def noted_basis(job: Job, last_slot: datetime | None) -> Basis:
 def last_decided(job: Job, slot: datetime | None) -> datetime | None:
     """Return the last claimed slot; of a fixed time that was planned in another zone, its wall time in today's zone.
 
-    The job has run for 09:00 of a day: 09:00 of that day in the new zone, some hours later, is the same slot.
+    The job has run for 09:00 of a day: 09:00 of that day in the new zone, some hours later, is the same slot. So is the
+    only slot of a wall time, earlier or later.
     """
     before, basis = basis_of_plan(job), basis_of(job)
     if slot is None or before is None or before.slots != basis.slots:
         return slot
+    if before.zone and job.schedule.slots is Slots.ONE:
+        return _only_slot(job.schedule, before, basis, slot)
     decided = max(slot, before.decided or slot)
     if not _is_fixed_time_elsewhere(job.schedule, before, basis):
         return decided
@@ -122,6 +126,16 @@ def last_decided(job: Job, slot: datetime | None) -> datetime | None:
         return max(slot, instant_of(zone_of(basis.zone), wall).replace(tzinfo=UTC))
     except (InvalidSchedule, OverflowError):  # a zone that this host does not know
         return slot
+
+
+def _only_slot(schedule: Schedule, before: Basis, basis: Basis, slot: datetime) -> datetime:
+    """Return the only slot of a wall time in today's zone if it has been decided in the zone before, else `slot`."""
+    try:
+        had, has = (_bound(schedule, None, zone).next_after(BEGINNING) for zone in (before.zone, basis.zone))
+    except InvalidSchedule:  # a zone that this host does not know
+        return slot
+    decided = before.decided or slot  # noted in whole seconds
+    return has if had and has and int(had.timestamp()) == int(decided.timestamp()) else slot
 
 
 def _is_fixed_time_elsewhere(schedule: Any, before: Basis, basis: Basis) -> bool:

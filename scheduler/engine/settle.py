@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from scheduler.conf import conf
 from scheduler.engine.events import event_of_run
 from scheduler.engine.outcome import NO_TIME, UNTIL_ASKED_AGAIN, Outcome, Settled
-from scheduler.engine.plan import BEGINNING, End, Known, Plan, ended, stale
-from scheduler.engine.plan_basis import policy_of
+from scheduler.engine.plan import End, Known, Plan, ended, stale
+from scheduler.engine.plan_basis import BEGINNING, policy_of
 from scheduler.engine.postponed import held_until
 from scheduler.engine.replan import ends_of_parents, replan, runs_left
 from scheduler.engine.write_off import OVERLAP, write_off

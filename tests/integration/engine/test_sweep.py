@@ -433,6 +433,65 @@ def test_every_matching_instant_of_a_wildcard_is_a_slot_in_the_new_zone_too(sett
     assert Job.objects.get().next_run_at == NINE + timedelta(hours=1)
 
 
+@pytest.mark.parametrize(
+    "zones",
+    [["America/New_York"], ["Asia/Tokyo"], ["America/New_York", "Asia/Tokyo", "UTC", "Europe/Berlin"]],
+    ids=["to the west", "to the east", "around the world"],
+)
+@pytest.mark.parametrize("microsecond", [0, 7])
+def test_the_only_slot_of_a_wall_time_that_has_run_has_no_other_run_in_another_zone_I1_J2(settings, zones, microsecond):
+    nine = NINE.replace(microsecond=microsecond)
+    job = make_job("once", Once(nine.replace(tzinfo=None)), planned_at=NINE - timedelta(hours=1))
+    engine = make_engine("task", now=nine)
+    finish(engine, claim_one(engine, nine), nine)
+    for days, zone in enumerate(zones):
+        settings.TIME_ZONE = zone
+        replan_for_zone(engine)
+        for hours in (0, 1, 6, 23):
+            tick_at(engine, nine + timedelta(days=days, hours=hours))
+        update_job("once", retries=days + 1)
+        tick_at(engine, nine + timedelta(days=days, hours=23, minutes=1))
+        assert [slot for slot, *_ in ledger(job)] == [nine], zone
+        job.refresh_from_db()
+        assert job.job_state == "finished"
+    assert not was_set_back(engine, lambda: nine + timedelta(minutes=1)), "no slot is noted that is still to come"
+
+
+@pytest.mark.parametrize("text", ["2026-03-29T02:30", "2026-10-25T02:30"], ids=["lost", "double"])
+def test_nor_has_one_that_a_change_of_the_clock_has_moved_I1_J2(settings, text):
+    settings.TIME_ZONE, wall = "Europe/Berlin", datetime.fromisoformat(text)
+    day = wall.replace(hour=0, tzinfo=UTC)
+    job = make_job("once", Once(wall), planned_at=day)
+    engine = make_engine("task", now=day)
+    ended = day + timedelta(hours=1)
+    finish(engine, claim_one(engine, ended), ended)
+    settings.TIME_ZONE = "America/New_York"
+    replan_for_zone(engine)
+    for hours in range(2, 12):
+        tick_at(engine, day + timedelta(hours=hours))
+    assert len(ledger(job)) == 1
+
+
+def test_the_only_slot_of_a_wall_time_that_is_to_come_moves_with_the_zone_I9(settings):
+    job = make_job("once", Once(NINE.replace(tzinfo=None)), planned_at=NINE - timedelta(hours=1))
+    engine = make_engine("task", now=NINE - timedelta(hours=1))
+    settings.TIME_ZONE = "America/New_York"
+    replan_for_zone(engine)
+    tick_at(engine, NINE)
+    assert ledger(job) == []
+    finish(engine, claim_one(engine, NINE + timedelta(hours=5)), NINE + timedelta(hours=5))
+    assert [slot for slot, *_ in ledger(job)] == [NINE + timedelta(hours=5)]
+
+
+def test_a_process_in_another_zone_that_claims_it_runs_it_once_I1(settings):
+    job = make_job("once", Once(NINE.replace(tzinfo=None)), planned_at=NINE - timedelta(hours=1))
+    engine = make_engine("task", now=NINE)
+    settings.TIME_ZONE = "America/New_York"  # and an old process keeps the plan as it is
+    finish(engine, claim_one(engine, NINE), NINE)
+    assert claim_at(engine, NINE + timedelta(hours=5)).runs == []
+    assert len(ledger(job)) == 1
+
+
 def test_a_start_in_another_time_zone_claims_no_slot_of_the_old_one_I4(settings):
     tasks = make_registry("daily", schedule=DailyAt(9))
     ManualScheduler(NINE - timedelta(hours=1), tasks=tasks).run_due()

@@ -33,8 +33,6 @@ JOB_COLUMNS = (
     "last_run_at", "last_finished_at", "last_status", "last_errors", "last_success_at", "last_outcome_at",
     "successes", "successes_with_errors", "failures", "timeouts", "losses", "cancellations", "skips",
 )  # fmt: skip
-GOES_ON = (Status.LOST, Status.PENDING)
-"""How a run ends that goes on later, unless it was asked to stop."""
 run_values, job_values = attrgetter(*RUN_COLUMNS), attrgetter(*JOB_COLUMNS)
 
 
@@ -44,7 +42,7 @@ def finish_runs(engine: Engine, ends: Sequence[Finished], *, in_doubt: bool = Fa
     Most jobs are as their claim left them, so the ends are written on that condition, without reading anything first.
     If one of the jobs has changed since, nothing was written, and the rows are locked and read. `in_doubt`
     reads at once: for runs of others, and when an earlier try may have been committed although its answer was lost.
-    So do two ends of one job, which must add up, and runs that were lost or wait for their gate: a person may have
+    So do two ends of one job, which must add up, and runs that go again or wait for their gate: a person may have
     asked them to stop. So do those of which the state counts that they saved while they lived. Tasks that were enqueued
     end in a transaction of their own, which touches no job.
     """
@@ -59,7 +57,7 @@ def finish_runs(engine: Engine, ends: Sequence[Finished], *, in_doubt: bool = Fa
 
 def _finish_runs(engine: Engine, ends: Sequence[Finished], *, in_doubt: bool) -> Settled:
     each_of_its_own_job = len({end.run.job_id for end in ends}) == len(ends)
-    if each_of_its_own_job and not in_doubt and not any(_is_of_its_row(end.outcome) for end in ends):
+    if each_of_its_own_job and not in_doubt and not any(map(_is_of_its_row, ends)):
         try:
             with write_transaction(engine.using):
                 return _settle_all(engine, [(end.run, end.outcome) for end in ends], Settled())
@@ -72,9 +70,9 @@ def _finish_runs(engine: Engine, ends: Sequence[Finished], *, in_doubt: bool) ->
         return _settle_all(engine, _as_stored(engine, ends, settled), settled, asks=True)
 
 
-def _is_of_its_row(outcome: Outcome) -> bool:
+def _is_of_its_row(end: Finished) -> bool:
     """Whether only the row of the run, as it stands, tells what follows from its end."""
-    return outcome.status in GOES_ON or outcome.leaves_state
+    return end.may_go_again or end.outcome.waits or end.outcome.leaves_state
 
 
 def _settle_all(
@@ -108,7 +106,8 @@ def _as_stored(engine: Engine, ends: Sequence[Finished], settled: Settled) -> li
     valid = []
     for end in ends:
         run = runs.get(end.run.pk)
-        if run is None:
+        if run is None:  # its row was deleted
+            settled.promised += promote_backfill(engine, [end.run], end.outcome.finished_at)
             continue
         if _is_written(run, end):
             if run.instance_id == engine.instance_id and not end.outcome.waits:
@@ -180,16 +179,23 @@ def _promote_backfills(engine: Engine, runs: Sequence[RunLog]) -> int:
 
 def promote_backfill(engine: Engine, ended: Sequence[RunLog], now: datetime) -> int:
     """A backfill goes slot by slot: the end of one of its runs makes the next one due, unless it is put off itself."""
-    promoted = 0
-    for run in ended:
-        if run.trigger == Trigger.BACKFILL and run.status != Status.POSTPONED:
-            waiting = RunLog.objects.using(engine.using).filter(
-                job_id=run.job_id, trigger=Trigger.BACKFILL, status=Status.PENDING, due_at__isnull=True
-            )
-            following = waiting.order_by("scheduled_for").first()
-            if following is not None:
-                promoted += waiting.filter(pk=following.pk).update(due_at=now)
-    return promoted
+    return len([job_id for job_id in _backfilled(ended) if go_on_with_backfill(engine, job_id, now)])
+
+
+def go_on_with_backfill(engine: Engine, job_id: int, now: datetime) -> int | None:
+    """Make the oldest slot due that waits for its turn, and return its row; None where one is due or goes on."""
+    runs = RunLog.objects.using(engine.using).filter(job_id=job_id, trigger=Trigger.BACKFILL)
+    if runs.filter(due_at__isnull=False).exists():
+        return None
+    waiting = runs.filter(status=Status.PENDING, due_at__isnull=True)
+    following = waiting.order_by("scheduled_for").only("pk").first()
+    if following is None or not waiting.filter(pk=following.pk).update(due_at=now):
+        return None
+    return int(following.pk)
+
+
+def _backfilled(ended: Iterable[RunLog]) -> list[int]:
+    return sorted({run.job_id for run in ended if run.trigger == Trigger.BACKFILL})
 
 
 def end_cancelled(engine: Engine, cancelled: Iterable[RunLog], now: datetime) -> None:

@@ -80,6 +80,12 @@ class Finished:
     run: RunLog
     outcome: Outcome
 
+    @property
+    def may_go_again(self) -> bool:
+        """Whether a further attempt may follow, unless the run was asked to stop: only its row tells that."""
+        has_retries = getattr(self.run.job.policy, "retries", 0) > 0
+        return self.outcome.status == Status.LOST or (self.outcome.failed and has_retries)
+
 
 @dataclass(slots=True)
 class Settled:

@@ -162,9 +162,8 @@ def _lost_for_good(run: RunLog, outcome: Outcome) -> bool:
 
 
 def _goes_again(run: RunLog, outcome: Outcome) -> bool:
-    """Whether the slot of a lost run is run again: not when the run had been asked to stop and did not notice."""
-    is_wanted = run.stop_requested_at is None and policy_of(run.job).on_lost is OnLost.RETRY
-    return is_wanted and not _lost_for_good(run, outcome)
+    """Whether the slot of a lost run is run again."""
+    return policy_of(run.job).on_lost is OnLost.RETRY and not _lost_for_good(run, outcome)
 
 
 def next_attempt(run: RunLog, outcome: Outcome) -> list[RunLog]:
@@ -198,8 +197,10 @@ def next_attempt(run: RunLog, outcome: Outcome) -> list[RunLog]:
 
 
 def _is_stopped_for(run: RunLog) -> bool:
-    """Whether the job takes no further attempt; one that a person asked for runs on a stopped job too."""
-    return run.trigger != Trigger.MANUAL and bool(run.job.broken_at or not run.job.enabled)
+    """Whether no further attempt follows: the run was asked to stop, whether it noticed or not, or its job is stopped;
+    what a person asked for runs on a stopped job too."""
+    is_of_stopped = run.trigger != Trigger.MANUAL and bool(run.job.broken_at or not run.job.enabled)
+    return is_of_stopped or run.stop_requested_at is not None
 
 
 def _took_its_place_along(run: RunLog, outcome: Outcome, promised: list[RunLog], settled: Settled) -> bool:

@@ -4,14 +4,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from django.db.models import Max, Q
+from django.db.models import Max
 
 from scheduler.arguments import checked_text
 from scheduler.engine.base import Engine
 from scheduler.engine.control.gate import ask_gate
 from scheduler.engine.control.lookup import get_job
-from scheduler.engine.control.runs import runnable_task
-from scheduler.engine.db.bulk import insert_runs
+from scheduler.engine.control.runs import put_in_line, runnable_task
 from scheduler.engine.db.shared_time import shared_now
 from scheduler.engine.db.transactions import write_transaction
 from scheduler.exceptions import InvalidOption
@@ -50,11 +49,7 @@ def run_failed_again(name: str, run_ids: Collection[int], *, actor: str = "") ->
                 refused[code] += 1
             else:
                 rows.append(_further(job, run, actor))
-        if rows:
-            in_flight = Q(status=Status.PENDING) | Q(due_at__isnull=False)
-            if not runs.filter(in_flight, trigger=Trigger.BACKFILL).exists():
-                rows[0].due_at = now
-            insert_runs(engine.using, rows)
+        put_in_line(engine, job, rows, now)
     announce(engine.using)
     return rows, +refused
 

@@ -19,7 +19,7 @@ from scheduler.engine.db.bulk import insert_runs
 from scheduler.engine.db.shared_time import shared_now
 from scheduler.engine.db.tally import count_runs
 from scheduler.engine.db.transactions import write_transaction
-from scheduler.engine.finish import end_cancelled, promote_backfill
+from scheduler.engine.finish import end_cancelled, go_on_with_backfill, promote_backfill
 from scheduler.engine.plan_basis import is_beginning, policy_of, schedule_of
 from scheduler.engine.postponed import held_places, let_go
 from scheduler.engine.retention.kept_since import complete_since, free_slot
@@ -156,19 +156,24 @@ def backfill(
         if len(slots) > MOST_BACKFILLED:
             raise InvalidOption(f"There are more than {MOST_BACKFILLED} slots from start to end; take a shorter time.")
         rows = [_backfill_row(job, slot, attempt, actor) for slot, attempt in _chosen(engine, job, slots, only)]
-        if not dry_run and rows:
-            in_flight = Q(status=Status.PENDING) | Q(due_at__isnull=False)
-            if not job.runs.filter(in_flight, trigger=Trigger.BACKFILL).exists():
-                rows[0].due_at = now
-            insert_runs(engine.using, rows)
+        if not dry_run:
+            put_in_line(engine, job, rows, now)
     announce(engine.using)
     return rows
 
 
+def put_in_line(engine: Engine, job: Job, rows: list[RunLog], now: datetime) -> None:
+    """Promise the runs of a backfill behind those that wait. Where none of these is due, their turn comes first."""
+    insert_runs(engine.using, rows)
+    first = go_on_with_backfill(engine, job.pk, now)
+    for row in rows:
+        row.due_at = now if row.pk == first else None
+
+
 def _slots(job: Job, start: datetime, end: datetime) -> Iterator[datetime]:
     schedule = schedule_of(job)
-    if schedule.from_completion:
-        return  # its slots follow from its runs: there are none without one
+    if not schedule.has_grid:
+        return  # its slots follow from its runs, or from when it is enabled: there are none without that
     slot = schedule.next_after(shifted(start, -RESOLUTION))
     while slot is not None and slot <= end and not (job.next_run_at and slot >= job.next_run_at):
         if not is_beginning(job, slot):

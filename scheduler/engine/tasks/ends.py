@@ -28,9 +28,9 @@ GIVEN_BACK = ("status", "due_at", "started_at", "instance_id", "worker")
 def finish_tasks(engine: Engine, ends: Sequence[Finished], *, in_doubt: bool = False) -> Settled:
     """Write the ends of tasks in one transaction, as `finish_runs` does; an end whose token is void changes nothing.
 
-    What was lost is read first: a person may have asked it to stop.
+    What goes again is read first: a person may have asked it to stop.
     """
-    if not in_doubt and all(end.outcome.status != Status.LOST for end in ends):
+    if not in_doubt and not any(end.may_go_again for end in ends):
         try:
             with write_transaction(engine.using):
                 return _settle(engine, [(end.run, end.outcome) for end in ends], Settled())

@@ -26,7 +26,7 @@ def put_under(
     """
     for _ in range(MOST_TRIES):
         with _writing(using):
-            known = _read(using, job_of(using, carrier), key)
+            known = _read(using, job_of(using, carrier), carrier.name, key)
             if known is None or known.waits is None:
                 run = put(using, carrier, task, now)
                 if _point_to(using, run, key, known):
@@ -54,9 +54,13 @@ def _writing(using: str) -> AbstractContextManager[Any]:
     return nullcontext() if connections[using].in_atomic_block else write_transaction(using)
 
 
-def _read(using: str, job_id: int, key: str) -> Any:
-    """Return what is known of a key, with the id of the task that `waits` under it; None where nothing is known."""
-    waits = _waiting(using).filter(job=OuterRef("job_id"), scheduled_for=OuterRef("scheduled_for")).order_by()
+def _read(using: str, job_id: int, name: str, key: str) -> Any:
+    """Return what is known of a key, with the id of the task that `waits` under it; None where nothing is known.
+
+    Another job may have the id of one that this process knows, and that was flushed.
+    """
+    of_job = _waiting(using).filter(job=OuterRef("job_id"), job__name=name)
+    waits = of_job.filter(scheduled_for=OuterRef("scheduled_for")).order_by()
     keys = RunKey.objects.using(using).filter(job_id=job_id, key=key)
     return keys.annotate(waits=Subquery(waits.values("pk")[:1])).first()
 

@@ -19,6 +19,7 @@ from scheduler import (
     run_once,
 )
 from scheduler.clock import SYSTEM_CLOCK
+from scheduler.engine.control import once
 from scheduler.engine.finish import Finished, Outcome, finish_runs
 from scheduler.engine.release import release_runs
 from scheduler.engine.retention.keep import Retention
@@ -207,8 +208,8 @@ def test_who_was_slower_takes_back_what_it_wrote_I1(monkeypatch):
     read = keys._read
     first = []
 
-    def read_before_another(using, job_id, key):
-        known = read(using, job_id, key)
+    def read_before_another(*given):
+        known = read(*given)
         if not first:
             first.append(None)
             first.append(run_once("report", {"number": 1}, in_="1h", key="k"))
@@ -218,6 +219,38 @@ def test_who_was_slower_takes_back_what_it_wrote_I1(monkeypatch):
     second = run_once("report", {"number": 2}, key="k")
     assert (second.pk, second.kwargs) == (first[1].pk, {"number": 2})
     assert open_rows() == [second.pk]
+
+
+@pytest.mark.skipif(connection.vendor == "mysql", reason="one statement there cannot compare the name of the job")
+@pytest.mark.parametrize("replace", [True, False])
+def test_the_key_of_another_task_that_has_the_old_id_of_its_job_is_left_alone_I20(engine, replace):
+    """A flush begins to count anew: the job that this process knows is gone, and another one has its number."""
+    register("mail")(lambda **kwargs: None)
+    try:
+        run_once("report", {"number": 1}, key="k")
+        for model in (RunKey, RunLog, Job):
+            model.objects.all().delete()
+        mail = run_once("mail", {"to": "ann"}, in_="1h", key="k")
+        _known["default", "once:report"] = mail.job_id, once._carrier_of(registry.get("report"))
+        run = run_once("report", {"number": 2}, in_="2h", key="k", replace=replace)
+    finally:
+        registry.remove("mail")
+    assert run.pk != mail.pk
+    assert dict(RunLog.objects.values_list("job__name", "kwargs")) == {
+        "once:mail": {"to": "ann"},
+        "once:report": {"number": 2},
+    }
+    assert run_once("report", {"number": 3}, in_="3h", key="k").pk == run.pk
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_one_that_was_asked_to_stop_and_fails_all_the_same_is_not_tried_again_I11(engine, asked):
+    run_once("report", {"number": -1})
+    ones = claimed(engine)
+    if asked:
+        cancel_run(ones[0].run.pk)
+    run_claimed(engine, ones)
+    assert len(open_rows()) == (not asked)
 
 
 def test_retention_removes_the_rows_and_the_keys_I12(engine):

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from scheduler.engine.control import backfill, cancel_run, run_now
+from scheduler.engine.control import backfill, cancel_run, reset_job, run_now, update_job
 from scheduler.engine.release import release_runs
 from scheduler.engine.retention.keep import Retention
 from scheduler.engine.retention.prune import prune
@@ -196,6 +196,33 @@ def test_slots_of_the_job_and_the_links_take_turns(clock, overlap):
         now += timedelta(seconds=90)
         finish(engine, claimed, now)
     assert order == [Trigger.BACKFILL, Trigger.SCHEDULE] * 3
+
+
+@pytest.mark.parametrize("when", ["while it runs", "while it waits"])
+def test_the_chain_goes_on_when_the_row_of_a_link_is_deleted_I17(job, engine, when):
+    """By a statement in SQL, say. It ended nowhere, so that all the others waited for ever, later ones too."""
+    rows = backfill("job", at(hours=1), at(hours=3), only="all")
+    if when == "while it runs":
+        claimed = claim_one(engine, at(hours=7, minutes=31))
+        RunLog.objects.filter(pk=claimed.run.pk).delete()
+        finish(engine, claimed, at(hours=7, minutes=32))
+        reset_job("job")  # the sweep would, too: it counts a run that has no row
+    else:
+        RunLog.objects.filter(pk=rows[0].pk).delete()
+        assert backfill("job", at(hours=2), at(hours=3), only="missing") == [], "they wait already"
+    claimed = claim_one(engine, at(hours=7, minutes=33))
+    assert claimed.run.scheduled_for == at(hours=2)
+    assert claim_at(engine, at(hours=7, minutes=33)).runs == [], "one by one"
+
+
+def test_an_interval_that_is_disabled_has_no_grid_and_so_no_slots_of_the_past(clock):
+    make_job(schedule=Every(hours=1))
+    make_job("anchored", Every(hours=1, anchor=at(0)))
+    clock.set(at(hours=7))
+    for name in ("job", "anchored"):
+        update_job(name, enabled=False)
+    assert backfill("job", at(hours=1), at(hours=3), only="all") == []
+    assert hours_of(backfill("anchored", at(hours=1), at(hours=3), only="all")) == [1, 2, 3]
 
 
 def test_a_second_backfill_joins_the_chain(job, engine):

@@ -132,6 +132,23 @@ def test_a_cancelled_slot_is_not_retried_and_trips_nothing(play):
     assert (job.broken_at, job.consecutive_failures, RunLog.objects.waiting().count()) == (None, 0, 0)
 
 
+@pytest.mark.parametrize("how", ["cancelled", "replaced"])
+@pytest.mark.parametrize("status", [Status.FAILED, Status.TIMED_OUT])
+def test_a_run_that_was_asked_to_stop_and_fails_all_the_same_is_not_tried_again_I11(play, how, status):
+    job = make_job(retries=3, overlap="replace", backoff=0)
+    (claimed,) = play.tick(60)
+    if how == "cancelled":
+        cancel_run(claimed.run.pk)
+    else:
+        assert play.tick(120) == []
+    play.end(121, status)
+    assert RunLog.objects.waiting().count() == 0
+    job.refresh_from_db()
+    assert job.consecutive_failures == 1, "it has failed nevertheless"
+    (following,) = play.tick(180)
+    assert (following.run.attempt, following.run.trigger) == (1, "schedule")
+
+
 def test_a_pending_run_never_starts(play):
     make_job()
     run = run_now("job")

@@ -1,5 +1,6 @@
 """The only reader of time: everything else is told `now` or is handed a `Clock`."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -47,8 +48,12 @@ class Distinct:
     """Hands out instants, none of them twice: the next microsecond where one is taken."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._last = datetime.min.replace(tzinfo=UTC)
+        self.renew_lock()
+
+    def renew_lock(self) -> None:
+        """Have a lock of our own: a child may be forked while another thread of its parent holds this one."""
+        self._lock = threading.Lock()
 
     def __call__(self, now: datetime) -> datetime:
         """Return `now`, or the instant after the last one; where that lies far ahead, the clock was set back."""
@@ -60,6 +65,7 @@ class Distinct:
 
 MICROSECOND, CLOCK_WAS_SET = timedelta(microseconds=1), timedelta(minutes=1)
 distinct = Distinct()
+os.register_at_fork(after_in_child=distinct.renew_lock)
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 

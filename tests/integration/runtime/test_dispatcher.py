@@ -157,6 +157,26 @@ def test_an_unheard_claim_that_is_found_after_the_lease_is_not_started_I2_I5(par
     assert len(parts.pool.submitted) == 1
 
 
+def test_an_unheard_claim_whose_job_was_given_another_task_is_left_to_others_I17(parts, monkeypatch):
+    """A release that has just come registers it. This process could start nothing more, until it was stopped."""
+    job = make_job(on_lost="retry")
+    parts.dispatcher.step()
+    parts.pass_time(60)
+    with monkeypatch.context() as broken:
+        broken.setattr(parts.dispatcher, "_hand_over", lambda passed: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            parts.dispatcher.step()
+    Job.objects.filter(pk=job.pk).update(task="of the new release")
+    make_job("mine", planned_at=at(1))
+    parts.dispatcher.step()
+    assert ledger(job) == [(at(60), 1, "lost"), (at(60), 2, "pending")]
+    parts.pass_time(2)
+    parts.dispatcher.step()
+    submitted = {claimed.job.name for claimed in parts.pool.submitted}
+    assert "mine" in submitted
+    assert job.name not in submitted
+
+
 def test_a_clock_set_back_is_said_and_intervals_go_on_D6(parts, caplog):
     job = make_job(schedule=Every(seconds=10))
     parts.dispatcher.step()

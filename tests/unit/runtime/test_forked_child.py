@@ -1,4 +1,4 @@
-"""A forked child changes jobs and cancels runs like any other process: no lock of its parent's scheduler is in its way.
+"""A forked child changes jobs, cancels runs and enqueues as any process does: no lock of its parent is in its way.
 
 Real forks, in processes of their own. A lock is held by another thread of the parent at the moment of the fork.
 """
@@ -14,7 +14,7 @@ import django
 from django.conf import settings
 settings.configure(INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "scheduler"])
 django.setup()
-from scheduler import signals
+from scheduler import clock, signals
 from scheduler.models import Job, RunLog
 from scheduler.runtime import current
 from scheduler.runtime.runner import Runner
@@ -33,6 +33,7 @@ threading.Thread(target=hold, daemon=True).start()
 held.wait(30)
 if (child := os.fork()) == 0:
     signal.alarm(10)
+    clock.distinct(clock.NEW_YEAR)
     signals.jobs_changed.send_robust(Job)
     signals.runs_asked_to_stop.send_robust(RunLog, run_ids=[1])
     signals.run_finished.send_robust(RunLog, job=None, run=None)
@@ -51,6 +52,7 @@ LOCKS = {
     "of the signal of changes": "signals.jobs_changed.lock",
     "of the signal of cancels": "signals.runs_asked_to_stop.lock",
     "of another signal": "signals.run_finished.lock",
+    "of the instants of tasks": "clock.distinct._lock",
 }
 
 

@@ -14,7 +14,7 @@ from scheduler.exceptions import InvalidOption, UnknownJob
 from scheduler.models import Instance, Job, RunLog, Status
 from scheduler.models.job_columns import to_replan
 from scheduler.registry import registry
-from scheduler.schedules import DailyAt, Every, Once
+from scheduler.schedules import AfterJobs, DailyAt, Every, Once
 from scheduler.schedules.instants import instant_text
 from tests.factories import (
     HOUR,
@@ -167,6 +167,31 @@ def test_a_past_once_that_is_not_yet_run_is_not_older_than_its_job():
     make_job(schedule=Once(T0 - HOUR))
     make_engine()
     assert why(T0 - HOUR, at(seconds=1)).verdict == Verdict.UNDECIDED
+
+
+def test_nothing_had_planned_a_job_that_migrate_made_before_the_first_process_came():
+    make_job(schedule=Every(minutes=1, anchor=T0), planned_at=at(minutes=4, seconds=30))
+    run_at(make_engine(), at(minutes=5))
+    answer = why(at(minutes=3), at(minutes=6))
+    assert answer.verdict == Verdict.NOT_PLANNED
+    assert answer.sentence == (
+        "Nothing had planned the job by then: the first process did at 2026-03-02 12:04:30 UTC, from then on."
+    )
+
+
+def test_what_a_job_waits_for_now_is_said_of_one_that_runs_after_others():
+    make_job("extract", columns={"last_success_at": at(1)})
+    make_job("clean", columns={"last_outcome_at": at(1)})
+    load = make_job("load", schedule=AfterJobs("extract", "clean"))
+    assert explain_text(load, "now", now=at(2)).sentence == "It waits for clean."
+
+
+def test_a_finished_job_says_that_nothing_is_to_come():
+    job = make_job(schedule=Once(at(60)))
+    run_at(make_engine(), at(60))
+    job.refresh_from_db()
+    answer = explain_text(job, "now", now=at(100))
+    assert answer.sentence == "The job has no further slot; its last one was 2026-03-02 12:01 UTC."
 
 
 def test_it_was_not_planned_then_because_of_a_pause_since_ended():

@@ -10,11 +10,12 @@ from scheduler.engine.explain.by_events import replanned, schedule_note
 from scheduler.engine.explain.by_start import gate_words, is_put_off, put_off
 from scheduler.engine.explain.evidence import Evidence
 from scheduler.engine.explain.explanation import Finding, Verdict
+from scheduler.engine.plan import Plan, missing_parents
 from scheduler.engine.plan_basis import jitter_of, slots_begin
-from scheduler.engine.replan import waiting_attempts
+from scheduler.engine.replan import ends_of_parents, waiting_attempts
 from scheduler.engine.views.datetimes import lasted, said, shifted, zone_of_schedule
 from scheduler.engine.views.history import actor_words, in_words
-from scheduler.models import EventKind
+from scheduler.models import EventKind, Job, JobState
 from scheduler.policy.misfire import RESOLUTION
 from scheduler.registry import registry
 from scheduler.schedules import Slots
@@ -77,6 +78,9 @@ def decided_before(evidence: Evidence) -> Finding | None:
         text = _("The run log has no row for it, and the history before {date} has been pruned.")
         return Finding(Verdict.PRUNED, text.format(date=said(since)))
     text = _("The run log has no row for it, later slots have been claimed, and the history tells of no cause.")
+    if job.anchor_at and slot <= job.anchor_at:
+        text = _("Nothing had planned the job by then: the first process did at {at}, from then on.")
+        return Finding(Verdict.NOT_PLANNED, text.format(at=said(job.anchor_at)))
     return Finding(Verdict.NOT_PLANNED, text)
 
 
@@ -91,10 +95,13 @@ def outside_plan(evidence: Evidence) -> Finding | None:
     if job.paused_at or (job.next_run_at is not None and job.next_run_at <= slot):
         return None  # the pause ends before the slot
     if job.next_run_at is None:
-        text = _("The job has no further slot; its last one was {last}.") if job.last_slot else _("It has no slot yet.")
-        return Finding(Verdict.NOT_PLANNED, text.format(last=said(job.last_slot)))
+        return Finding(Verdict.NOT_PLANNED, _no_further_slot(job) if job.last_slot else _("It has no slot yet."))
     text = _("The job is planned past it: its next slot is {next}.").format(next=said(job.next_run_at))
     return Finding(Verdict.NOT_PLANNED, " ".join(filter(None, (text, replanned(evidence)))))
+
+
+def _no_further_slot(job: Job) -> str:
+    return _("The job has no further slot; its last one was {last}.").format(last=said(job.last_slot))
 
 
 def _still_counts(evidence: Evidence) -> bool:
@@ -202,8 +209,13 @@ def _conditions(evidence: Evidence, jitter: timedelta) -> Iterator[str]:
 
 def nothing_to_come(evidence: Evidence) -> Finding:
     """Nothing stops the job, and it has no next slot."""
-    if evidence.job.stale:
+    job, schedule = evidence.job, evidence.schedule
+    if job.stale:
         return _replanned(evidence)
+    if schedule.is_dependent and (missing := missing_parents(Plan.of(job), schedule, ends_of_parents(job))):
+        return Finding(Verdict.NOT_PLANNED, _("It waits for {jobs}.").format(jobs=", ".join(missing)))
+    if job.last_slot and job.job_state == JobState.FINISHED:
+        return Finding(Verdict.NOT_PLANNED, _no_further_slot(job))
     return Finding(Verdict.NOT_PLANNED, _("Nothing stops the job, and its schedule has no slot to come now."))
 
 

@@ -44,9 +44,12 @@ def test_a_schedule_without_end_is_refused_at_once_in_few_words(text):
 
 
 @cache
-def wrong_calls():
-    names = [str(number) for number in range(20_000)]
-    long, nested, large = "x" * MEGABYTE, nesting(), "x" * (50 * MEGABYTE)
+def values():
+    """Made by the first test that needs them: to make them when tests are collected costs each worker half a second."""
+    return [str(number) for number in range(20_000)], "x" * MEGABYTE, nesting(), "x" * (50 * MEGABYTE)
+
+
+def wrong_calls(names=(), long="", nested=None, large=""):
     return {
         "AfterJobs of many": lambda: AfterJobs(*names),
         "AfterJobs of a long name": lambda: AfterJobs(long),
@@ -110,7 +113,7 @@ def some_tasks():
 
 @pytest.mark.parametrize("name", wrong_calls())
 def test_a_value_without_end_is_refused_at_once_in_few_words(name):
-    call = wrong_calls()[name]
+    call = wrong_calls(*values())[name]
     with quick(SECONDS), pytest.raises((SchedulerError, TypeError)) as refused:
         call()
     assert len(str(refused.value)) < 2000

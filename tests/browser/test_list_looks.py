@@ -183,6 +183,32 @@ def test_a_schedule_is_whole_beside_an_open_side_bar(boss, screen):
         assert title == words
 
 
+CUT = """
+return [...document.querySelectorAll(arguments[0])].filter((one) => one.scrollWidth > one.clientWidth + 1)
+  .map((one) => [one.innerText, one.scrollWidth, one.clientWidth]);
+"""
+
+
+@pytest.mark.parametrize("sidebar", ["true", "false"])
+def test_german_words_are_whole_in_the_list(boss, screen, sidebar):
+    screen(1400)
+    boss.browser.add_cookie({"name": "django_language", "value": "de"})
+    boss.run("localStorage.setItem('django.admin.navSidebarIsOpen', arguments[0])", sidebar)
+    boss.go("scheduler/job/?q=careful")
+    boss.run("document.querySelector('.field-next_start .sched-cell').innerHTML = arguments[0]",
+             '<div class="sched-region"><div class="sched-line">nach diesem Lauf</div></div>')  # fmt: skip
+    assert "Jetzt starten …" in boss.text(".field-buttons")
+    assert boss.run(CUT, ".field-next_start .sched-line, .field-buttons, thead th") == []
+
+
+@pytest.mark.parametrize("width", [390, 320])
+def test_the_small_pictures_of_a_job_fit_a_phone(boss, screen, width):
+    screen(width)
+    path = boss.open_job("img")
+    boss.wait(lambda: (boss.go(path), boss.all(".sched-wide"))[1], 30)
+    assert boss.run(CUT, ".sched-scroll:has(.sched-wide, .sched-calendar)") == []
+
+
 @pytest.mark.parametrize("width", [390, 320])
 def test_names_stay_beside_their_lanes_on_a_phone(boss, screen, width):
     """The last day opens at its newest end, and both days may be scrolled to either."""

@@ -18,6 +18,7 @@ BOUNDS = (1, 2, 5)
 """Where the buckets of a decade begin: 10 ms, 20 ms, 50 ms, 100 ms."""
 FASTEST = 0.00001
 ROUNDING = 1e-9
+LABELS = 6
 
 
 def histogram(durations: Sequence[timedelta]) -> SafeString:
@@ -38,7 +39,7 @@ def histogram(durations: Sequence[timedelta]) -> SafeString:
             shapes.append(
                 rect(x + 1, BOTTOM - count * scale, step - 2, count * scale, "sched-calm", f"{span}: {count}")
             )
-        if (number - first) % max(1, (last - first) // 6) == 0:
+        if (number - first) % -(-(last - first + 1) // LABELS) == 0:
             shapes.append(text(x, HEIGHT - 4, lasted(_start(number))))
     for mark, name in ((p50, "p50"), (p95, "p95")):
         x = _place(mark or timedelta(0), first) * step

@@ -170,7 +170,8 @@ def _of_validation(error: ValidationError) -> ApiProblem:
         path, text = one.get("loc", ()), str(one.get("msg", "")).removeprefix("Value error, ")
         field = str(path[-1])[:LONGEST_FIELD] if one.get("type") == UNKNOWN_FIELD else _named(path)
         found[field] = f"{found[field]}; or: {text}" if field in found else text
-    return ApiProblem("wrong_value", "; ".join(f"{field}: {text}" for field, text in found.items()), [*found.items()])
+    told = (text if text.startswith(f"'{field}'") else f"{field}: {text}" for field, text in found.items())
+    return ApiProblem("wrong_value", "; ".join(told), [*found.items()])
 
 
 def _named(path: Sequence[Any]) -> str:

@@ -52,6 +52,9 @@ def _read(text: Any) -> Any:
 Moment = Annotated[datetime, BeforeValidator(_read)]
 """An instant in a request: RFC 3339, with an offset."""
 
+NO_OBJECT = ("model_type", "model_attributes_type")
+"""What the framework calls the error of a body that is none; its words name a class of ours."""
+
 
 class Given(BaseModel):
     """What a body may hold: the fields that are named, of their types, and no other."""
@@ -79,6 +82,8 @@ def _told(error: Any, known: list[str]) -> InitErrorDetails:
     kind, message, path = error["type"], error["msg"], error["loc"]
     if kind == UNKNOWN_FIELD:
         message = unknown_field(str(path[-1]), known)
+    elif kind in NO_OBJECT:
+        message = "write a JSON object"
     words = PydanticCustomError(kind, "{message}", {"message": message})
     return InitErrorDetails(type=words, loc=path, input=error["input"])
 

@@ -103,7 +103,7 @@ SLIPS = [
     ("POST", "/schedule/job/pause", {"untill": None}, "untill", "until"),
     ("POST", "/groups/tea/pause", {"reasn": "x"}, "reasn", "reason"),
     ("POST", "/pause", {"reasn": "x"}, "reasn", "reason"),
-    ("POST", "/activity/job", {"user": 7}, "user", "user_id"),
+    ("POST", "/activity/job", {"user_id": 7, "devic_id": 1}, "devic_id", "device_id"),
     ("POST", "/preview", {"schedule": "every 1h", "cuont": 2}, "cuont", "count"),
 ]
 
@@ -118,9 +118,23 @@ def test_a_field_with_a_slip_in_its_name_is_named_with_the_near_one_and_nothing_
     assert (answer.status_code, answer.data["code"], fields(answer)) == (422, "wrong_value", [field])
     (error,) = answer.data["errors"]
     assert f"Did you mean '{meant}'" in error["message"]
-    assert f"'{next(key for key in body if key not in ('schedule', 'cron', 'type'))}'" in error["message"]
+    assert f"'{next(key for key in body if key not in ('schedule', 'cron', 'type', 'user_id'))}'" in error["message"]
     assert list(Job.objects.values()) == before
     assert not RunLog.objects.exists()
+
+
+def test_the_detail_names_it_once(boss):
+    make_job()
+    answer = boss.patch("/schedule/job", {"enabeld": False, "priority": "5"})
+    told = "priority: Input should be a valid integer; 'enabeld' is no field of this body. Did you mean 'enabled'?"
+    assert answer.data["detail"] == told
+
+
+def test_a_body_that_is_no_object_is_told_without_a_name_of_ours(boss):
+    make_job()
+    for body in ("[]", "7", '"text"'):
+        answer = boss.post("/schedule/job/run", body)
+        assert [tuple(one.values()) for one in answer.data["errors"]] == [("body", "write a JSON object")]
 
 
 def test_a_field_that_is_near_to_none_is_told_which_there_are(boss):

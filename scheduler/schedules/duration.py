@@ -71,14 +71,14 @@ def format_duration(length: timedelta) -> str:
     return "".join(parts)
 
 
-def length_words(length: timedelta | None, *, parts: int = 2) -> str:
+def length_words(length: timedelta | float | None, *, parts: int = 2) -> str:
     """A length as people read it, rounded: `27 µs`, `4.2 ms`, `1.35 s`, `12 min 5 s`, `2 d 3 h`; empty for None.
 
-    With `parts=1` in its largest unit alone, from seconds on.
+    A number is one of seconds. With `parts=1` in its largest unit alone, from seconds on.
     """
     if length is None:
         return ""
-    seconds = abs(length.total_seconds())
+    seconds = abs(length.total_seconds() if isinstance(length, timedelta) else length)
     if parts > 1 and 0 < seconds < SHORT:
         factor, unit = next(one for one in DIGITS if seconds * one[0] >= 1 or one is DIGITS[-1])
         return f"{float(f'{seconds * factor:.3g}'):g} {unit}"

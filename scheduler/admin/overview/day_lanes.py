@@ -14,7 +14,7 @@ from scheduler.admin.times import counted_words
 from scheduler.engine.views.datetimes import lasted
 from scheduler.engine.views.enqueued import Enqueued, is_enqueued
 from scheduler.engine.views.pauses import Paused, begins
-from scheduler.engine.views.upcoming import after_run, bounds_of, slots_to_come
+from scheduler.engine.views.upcoming import after_run, bounds_of, put_off_until, slots_to_come, start_of
 from scheduler.models import Job, RunLog, Status
 
 DAY = timedelta(days=1)
@@ -126,14 +126,21 @@ def _future(job: Job, now: datetime, begin: datetime | None, site: str) -> list[
         return []
     if (wait := after_run(job)) and not _is_frequent(job):
         return _after_run(now + wait, wait, url)
-    slots = [at for at in slots_to_come(job, DENSE + 2, now, held_until=begin) if begin <= at <= end]
-    if len(slots) > DENSE or ((slots or wait) and _is_frequent(job)):
+    slots = slots_to_come(job, DENSE + 2, now, held_until=begin)
+    if _is_often(job, [at for at in slots if begin <= at <= end]):
         return [_dense(job, begin, end, url)]
-    return [Band(at, at + INSTANT, "sched-calm", f"{at.astimezone(UTC):%H:%M} UTC", at, url) for at in slots]
+    starts = sorted({start_of(job, slot) for slot in slots})  # one of several slots that it puts off
+    shown = [at for at in starts if begin <= at <= end]
+    return [Band(at, at + INSTANT, "sched-calm", f"{at.astimezone(UTC):%H:%M} UTC", at, url) for at in shown]
+
+
+def _is_often(job: Job, slots: Sequence[datetime]) -> bool:
+    """Whether a job starts too often in the day to be drawn start by start."""
+    return len(slots) > DENSE or (bool(slots or after_run(job)) and _is_frequent(job))
 
 
 def _dense(job: Job, begin: datetime, end: datetime, url: str) -> Band:
-    bounds = bounds_of(job)
+    bounds, begin = bounds_of(job), max(begin, put_off_until(job) or begin)
     title = _("More than {count} starts: {words}").format(count=DENSE, words=job.schedule.describe(_))
     return Band(max(begin, bounds.first or begin), min(end, bounds.last or end), "sched-dense", title, url=url)
 

@@ -44,6 +44,7 @@ def read_upcoming(request: HttpRequest, name: Name, count: Count) -> Json:
     preview = preview_of(view, shared_now(Engine().using), count)
     return {
         "planned": view.next_slot is not None,
+        "next_start_at": view.next_start,
         "timezone": preview.timezone,
         "items": slots_out(preview),
     }

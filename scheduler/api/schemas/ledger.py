@@ -15,13 +15,15 @@ class SlotOut(Schema):
     """A slot to come."""
 
     at: Instant
-    note: str = Field(description="What a change of the clock does to it; empty: nothing.")
+    start_at: Instant = Field(description="When it is to start: later than the slot where something puts it off.")
+    note: str = Field(description="What puts its start off, and what a change of the clock does to it.")
 
 
 class UpcomingOut(Schema):
     """The slots that a job will have."""
 
     planned: bool = Field(description="False: it would have them if nothing stopped it.")
+    next_start_at: Instant | None = Field(description="As of the job: also of an attempt that is promised.")
     timezone: str
     items: list[SlotOut]
 
@@ -105,7 +107,7 @@ class WhyOut(Schema):
 
 def slots_out(preview: Preview) -> list[Json]:
     """Return the slots of a preview."""
-    return [{"at": slot.at, "note": slot.note} for slot in preview.slots]
+    return [{"at": slot.at, "start_at": slot.start or slot.at, "note": slot.note} for slot in preview.slots]
 
 
 def event_out(pk: int, actor: str, happened: Happened, *, details: bool) -> Json:

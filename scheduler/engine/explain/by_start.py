@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from scheduler.engine.explain.evidence import Evidence
 from scheduler.engine.explain.explanation import Finding, Verdict
-from scheduler.engine.plan_basis import jitter_of
 from scheduler.engine.views.datetimes import lasted, said, shifted
+from scheduler.engine.views.upcoming import why_put_off
 from scheduler.models import Status
 from scheduler.models.run import AT_GATE
 from scheduler.policy.misfire import RESOLUTION, Misfire, count_slots
@@ -79,13 +78,7 @@ def put_off(evidence: Evidence) -> Finding | None:
     if job.postponed_until is not None and start == job.postponed_until:
         return _kept_by_an_attempt(evidence)
     details = {"start_at": instant_text(start), "consecutive_failures": job.consecutive_failures}
-    if start == job.next_run_at + jitter_of(job, job.next_run_at):
-        why = _("the job has jitter")
-    elif job.consecutive_failures:
-        number = job.consecutive_failures
-        why = ngettext("the backoff after %d failure", "the backoff after %d failures in a row", number) % number
-    else:
-        why = _("it was put off")
+    why = why_put_off(job, slot)
     newest = evidence.schedule.previous_before(shifted(start, RESOLUTION)) if evidence.has_grid else slot
     if newest == slot:
         text = _("It starts at {start}, {wait} from now: {why}.")

@@ -1,25 +1,29 @@
 """Preview: what a schedule means, in words and in its next slots, with notes where clocks change."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from scheduler.engine.views.datetimes import said
 from scheduler.engine.views.job_view import JobView
-from scheduler.engine.views.upcoming import slots_to_come
+from scheduler.engine.views.upcoming import slots_to_come, start_of, why_put_off
+from scheduler.models import Job
 from scheduler.models.stored import Unreadable
 from scheduler.schedules import Schedule
 
 
 class Slot(NamedTuple):
-    """One slot to come, and what clocks do to it. A page says all three in HTML."""
+    """One slot to come, and what clocks do to it, or what puts off its start: `start`, None where that is the slot. A
+    page says all of it in HTML."""
 
     at: Any
-    note: str
+    note: Any
     away: Any = ""
+    start: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +75,13 @@ def preview_of(view: JobView, now: datetime, count: int) -> Preview:
     )
     if view.held_by:  # a slot that passes in a pause is not made up for
         slots = [slot for slot in slots if slot > now]
-    return preview(job.schedule, now, count, anchor=job.anchor_at, slots=slots[:count])
+    found = preview(job.schedule, now, count, anchor=job.anchor_at, slots=slots[:count])
+    return replace(found, slots=[_with_start(job, slot, now) for slot in found.slots])
+
+
+def _with_start(job: Job, slot: Slot, now: datetime) -> Slot:
+    start = start_of(job, slot.at)
+    if start <= max(slot.at, now):
+        return slot
+    words = _("starts at {start}: {why}").format(start=said(start), why=why_put_off(job, slot.at))
+    return slot._replace(start=start, note="; ".join(filter(None, (words, slot.note))))

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from scheduler.engine.plan import Plan, first_slot
-from scheduler.engine.plan_basis import beginning, policy_of, schedule_of
+from scheduler.engine.plan_basis import beginning, jitter_of, policy_of, schedule_of
 from scheduler.engine.views.datetimes import shifted
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import Job
@@ -70,8 +73,31 @@ def next_slot(job: Job, now: datetime) -> datetime | None:
 
 
 def start_of(job: Job, slot: datetime) -> datetime:
-    """Return when the next slot of a job is to start: later than the slot where a backoff, say, puts it off."""
-    return max(slot, job.next_start_at or slot)
+    """Return when a slot of a job is to start: later than the slot where a backoff, say, puts it off. Slots that pass
+    before the next start wait for that, too."""
+    start = job.next_start_at
+    if start is not None and job.next_run_at <= slot <= start:
+        return start
+    return slot + jitter_of(job, slot, anchor_at=job.anchor_at or slot)
+
+
+def put_off_until(job: Job) -> datetime | None:
+    """Return until when the next start of a job is put off; None where it is the slot, or not known."""
+    start: datetime | None = job.next_start_at
+    return start if start is not None and start > job.next_run_at else None
+
+
+def why_put_off(job: Job, slot: datetime) -> str:
+    """Return what puts the start of a slot off, in words."""
+    start = start_of(job, slot)
+    first = job.next_run_at if start == job.next_start_at else slot
+    if start == first + jitter_of(job, first, anchor_at=job.anchor_at or first):
+        return _("the job has jitter")
+    if start == job.postponed_until:
+        return _("an attempt that waits until then holds the place of the job")
+    if failures := job.consecutive_failures:
+        return ngettext("the backoff after %d failure", "the backoff after %d failures in a row", failures) % failures
+    return _("it was put off")
 
 
 def waits_for_run(job: Job) -> bool:

@@ -21,6 +21,7 @@ from scheduler.management.output import SchedulerCommand, moment, relative
 from scheduler.models import Job, JobEvent, TakenGroups
 from scheduler.safetext import counted, shown, visible
 from scheduler.schedules import parse
+from scheduler.schedules.duration import length_words
 from scheduler.schedules.wallclock import zone_of
 
 MOST_SLOTS, PREVIEWED = 1000, 5
@@ -92,14 +93,15 @@ class Command(SchedulerCommand):
     def _next(self, views: list[JobView], count: int, now: datetime, as_json: bool) -> None:
         found = sorted(slot for view in views for slot in _upcoming(view, count, now))
         if as_json:
-            self.print_json([{"job": name, "scheduled_for": at, "note": note} for at, name, note in found])
+            keys = ("scheduled_for", "job", "note", "start_at")
+            self.print_json([dict(zip(keys, one, strict=True)) for one in found])
             return
-        rows = [(moment(at), relative(at, now), name, note) for at, name, note in found]
+        rows = [(moment(at), relative(at, now), name, note) for at, name, note, _start in found]
         self.print_table(["SLOT", "", "JOB", "NOTE"], rows, empty="No job has a slot to come.")
 
     def _preview(self, told: Preview, now: datetime, as_json: bool) -> None:
         if as_json:
-            self.print_json(asdict(told))
+            self.print_json(asdict(told) | {"slots": [{"at": slot.at, "note": slot.note} for slot in told.slots]})
             return
         self.stdout.write(f"{told.words} ({told.text}){f', times in {told.timezone}' if told.zone else ''}")
         zone = zone_of(told.timezone)  # what the schedule says is a time there
@@ -142,8 +144,8 @@ class Command(SchedulerCommand):
                 one["started_by"],
                 str(TakenGroups.told_by(one["groups"])),
                 "alive" if one["alive"] else "silent",
-                f"{one['heartbeat_age']:.0f} s ago",
-                "-" if one["tick_age"] is None else f"{one['tick_age']:.0f} s ago",
+                f"{length_words(one['heartbeat_age'], parts=1)} ago",
+                "-" if one["tick_age"] is None else f"{length_words(one['tick_age'], parts=1)} ago",
             )
             for one in status.instances
         ]
@@ -187,13 +189,13 @@ def _named(name: str) -> Job:
         return to_come[0]
 
 
-def _upcoming(view: JobView, count: int, now: datetime) -> list[tuple[datetime, str, str]]:
-    """Return the slots of a job that is planned, or would be, and that no pause holds; each with its notes."""
+def _upcoming(view: JobView, count: int, now: datetime) -> list[tuple[datetime, str, str, datetime]]:
+    """Return the slots of a job that is planned, or would be, and that no pause holds, with their notes and starts."""
     if view.held_by or not (view.next_slot or view.would_run_at):
         return []
     off = "" if view.job.enabled else "disabled: if it were enabled"
     slots = preview_of(view, now, count).slots
-    return [(slot.at, view.name, "; ".join(filter(None, (off, slot.note)))) for slot in slots]
+    return [(slot.at, view.name, "; ".join(filter(None, (off, slot.note))), slot.start or slot.at) for slot in slots]
 
 
 def _when(view: JobView, now: datetime) -> tuple[str, str]:

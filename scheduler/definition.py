@@ -21,6 +21,7 @@ from scheduler.placeholders import refuse_templates
 from scheduler.policy import DEFAULT_POLICY, Policy
 from scheduler.policy.base import NOT_FOR_USERS, differences
 from scheduler.schedules import Manual, Schedule
+from scheduler.schedules.duration import length_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,8 @@ def checked_interval(schedule: Schedule) -> Schedule:
     except ImproperlyConfigured:
         return schedule
     if seconds < shortest:
-        message = f"The interval is {seconds:g} s; the shortest allowed is {shortest:g} s (SCHEDULER_MIN_INTERVAL)."
+        least = length_words(shortest)
+        message = f"The interval is {length_words(seconds)}; the shortest allowed is {least} (SCHEDULER_MIN_INTERVAL)."
         raise InvalidSchedule(message, field="seconds")
     return schedule
 

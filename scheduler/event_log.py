@@ -12,6 +12,7 @@ from scheduler.exceptions import TaskFailed
 from scheduler.executors.sanitize import error_text
 from scheduler.models import EVERYTHING, FAILURES, Group, Job, RunLog, Status
 from scheduler.safetext import counted, in_a_row, masked, visible
+from scheduler.schedules.duration import length_words
 
 logger = logging.getLogger("scheduler")
 
@@ -93,13 +94,13 @@ def _finished(job: Job, run: RunLog, **_: Any) -> None:
     if not logger.isEnabledFor(level):
         return
     last_line = visible(run.error.rstrip().rpartition("\n")[2])
-    seconds = run.duration.total_seconds() if run.duration else 0.0
     text = f": {last_line}" if last_line else ""
     has_errors = run.status == Status.SUCCEEDED and run.errors
     ended = f"{run.status} with {counted(run.errors, 'error')}" if has_errors else run.status
-    values = job.name, run.pk, ended, seconds, text
+    took = f" in {length_words(run.duration)}" if run.duration is not None else ""
+    values = job.shown_name, run.pk, ended, took, text
     error = _raised(run) if level == logging.ERROR else None
-    _say(level, "run_finished", job, run, "%s run %s %s in %.3f s%s", *values, exc_info=error)
+    _say(level, "run_finished", job, run, "%s run %s %s%s%s", *values, exc_info=error)
 
 
 def _level_of(run: RunLog) -> int:
@@ -124,7 +125,7 @@ def _say_next(job: Job) -> None:
             job,
             None,
             "%s is scheduled for %s",
-            job.name,
+            job.shown_name,
             f"{job.next_run_at:{INSTANT}}",
         )
 
@@ -133,18 +134,27 @@ def _say_next(job: Job) -> None:
 def _skipped(job: Job, run: RunLog, **_: Any) -> None:
     level = logging.WARNING if run.reason.startswith(OVERLAP) else logging.INFO
     slots = counted(1 + run.coalesced, "slot")
-    _say(level, "run_skipped", job, run, "%s skipped %s: %s", job.name, slots, visible(run.reason))
+    _say(level, "run_skipped", job, run, "%s skipped %s: %s", job.shown_name, slots, visible(run.reason))
 
 
 @receiver(signals.run_missed)
 def _missed(job: Job, run: RunLog, **_: Any) -> None:
     slots = counted(1 + run.coalesced, "slot")
-    _say(logging.WARNING, "run_missed", job, run, "%s missed %s: %s", job.name, slots, visible(run.reason))
+    _say(logging.WARNING, "run_missed", job, run, "%s missed %s: %s", job.shown_name, slots, visible(run.reason))
 
 
 @receiver(signals.run_stuck)
 def _stuck(job: Job, run: RunLog, stack: str, **_: Any) -> None:
-    _say(logging.WARNING, "run_stuck", job, run, "%s run %s is stuck\n%s", job.name, run.pk, visible(stack, lines=True))
+    _say(
+        logging.WARNING,
+        "run_stuck",
+        job,
+        run,
+        "%s run %s is stuck\n%s",
+        job.shown_name,
+        run.pk,
+        visible(stack, lines=True),
+    )
 
 
 @receiver(signals.job_broken)
@@ -152,22 +162,22 @@ def _broken(job: Job, run: RunLog, **_: Any) -> None:
     message = "%s is broken after %s and runs no more until it is reset"
     if job.policy.breaker_probe_after:
         message += " or a probe succeeds"
-    _say(logging.ERROR, "job_broken", job, run, message, job.name, in_a_row(job.consecutive_failures))
+    _say(logging.ERROR, "job_broken", job, run, message, job.shown_name, in_a_row(job.consecutive_failures))
 
 
 @receiver(signals.job_recovered)
 def _recovered(job: Job, run: RunLog | None, **_: Any) -> None:
-    _say(logging.INFO, "job_recovered", job, run, "%s works again", job.name)
+    _say(logging.INFO, "job_recovered", job, run, "%s works again", job.shown_name)
 
 
 @receiver(signals.job_paused)
 def _paused(job: Job, **_: Any) -> None:
-    _say(logging.INFO, "job_paused", job, None, "%s paused%s", job.name, _by_and_until(job))
+    _say(logging.INFO, "job_paused", job, None, "%s paused%s", job.shown_name, _by_and_until(job))
 
 
 @receiver(signals.job_resumed)
 def _resumed(job: Job, **_: Any) -> None:
-    _say(logging.INFO, "job_resumed", job, None, "%s resumed", job.name)
+    _say(logging.INFO, "job_resumed", job, None, "%s resumed", job.shown_name)
 
 
 @receiver(signals.group_paused)

@@ -21,6 +21,7 @@ from scheduler.problems.survey import is_alive
 from scheduler.runtime.here import here
 from scheduler.runtime.question import Question
 from scheduler.runtime.startup.detect import uwsgi_has_threads
+from scheduler.schedules.duration import length_words
 
 SECONDS_TO_ANSWER = 4.0
 
@@ -144,7 +145,7 @@ def _status_in_time() -> tuple[SchedulerStatus, bool]:
     try:
         return _question.answer(SECONDS_TO_ANSWER), True
     except TimeoutError:
-        silent = Problem("database_away", values={"error": f"no answer within {SECONDS_TO_ANSWER:g} s"})
+        silent = Problem("database_away", values={"error": f"no answer within {length_words(SECONDS_TO_ANSWER)}"})
         return SchedulerStatus("unavailable", [silent], here()), False
 
 

@@ -114,7 +114,7 @@ def _jobs(problems: Sequence[Problem]) -> Iterator[Notice]:
         text = _counted(code, count)
         if code == "overdue":
             text += " " + _("(the oldest by {time})").format(time=lasted(alike[0].values["time"], parts=1))
-        names = [one.subject for one in alike if one.subject][:NAMED]
+        names = [one.shown or one.subject for one in alike if one.subject][:NAMED]
         text += ": " + ", ".join(names) + ("…" if count > len(names) else "")
         yield _noticed(alike[0].severity, text, f"state={state}" if state else "")
 

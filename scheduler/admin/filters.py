@@ -260,8 +260,8 @@ class JobFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """The chosen job only."""
         chosen = whole_number(request.GET.get(self.parameter_name, ""))
-        jobs = jobs_for(model_admin.admin_site, request).filter(pk=chosen).only("name") if chosen else ()
-        return [(str(job.pk), job.name) for job in jobs]
+        jobs = jobs_for(model_admin.admin_site, request).filter(pk=chosen).only("name", "source") if chosen else ()
+        return [(str(job.pk), job.shown_name) for job in jobs]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[RunLog]) -> QuerySet[RunLog]:
         """Keep the runs of the job."""

@@ -18,6 +18,7 @@ from scheduler.engine.events import SCHEDULER
 from scheduler.models import Instance, Job, RunLog
 from scheduler.models.job_columns import UNABLE
 from scheduler.safetext import counted, visible
+from scheduler.schedules.duration import length_words
 
 if TYPE_CHECKING:
     from scheduler.engine.base import Engine
@@ -208,9 +209,9 @@ def _call_invalid(engine: "Engine", pk: int, aside: PutAside) -> None:
 
 def _say(unable: Unable) -> None:
     for one in unable.to_say[:MOST_LINES]:
-        text = "Job %r cannot be run by this process, which leaves it due and tries again in %.0f s: %s"
-        seconds = one.wait.total_seconds()
-        logger.error(text, one.name, seconds, one.why, extra={"action": "job_put_aside", "job": one.name})
+        text = "Job %r cannot be run by this process, which leaves it due and tries again in %s: %s"
+        wait = length_words(one.wait)
+        logger.error(text, one.name, wait, one.why, extra={"action": "job_put_aside", "job": one.name})
     if unsaid := unable.to_say[MOST_LINES:]:
         logger.error("Nor can %s", counted(len(unsaid), "further job"), extra={"action": "jobs_put_aside"})
     unable.to_say.clear()

@@ -163,13 +163,13 @@ def _failed_to_prepare(claimed: Claimed, context: RunContext, clock: Clock) -> O
 def _say_start(claimed: Claimed) -> None:
     """Said here and not by a receiver: with none, each start is spared the work of a signal."""
     if logger.isEnabledFor(logging.DEBUG):
-        job, run = claimed.job.name, claimed.run
+        job, run = claimed.job, claimed.run
         logger.debug(
             "%s run %s is starting, scheduled for %s",
-            job,
+            job.shown_name,
             run.pk,
             f"{run.scheduled_for:{INSTANT}}",
-            extra={"action": "run_starting", "job": job, "run": run.pk},
+            extra={"action": "run_starting", "job": job.name, "run": run.pk},
         )
 
 

@@ -46,11 +46,11 @@ def figures() -> Figures:
 
 
 def _labels(standing: Iterable[Standing]) -> dict[int, str]:
-    """Return the labels by the ids of jobs: their names, cleaned, and no two alike."""
+    """Return the labels by the ids of jobs: their names for people, cleaned, and no two alike."""
     labels: dict[int, str] = {}
     taken = {OTHER}
     for one in standing:
-        pk, name = one.job.pk, str(one.job.name)
+        pk, name = one.job.pk, one.job.shown_name
         label = visible(name)
         if label != name:
             _tell(pk, label)

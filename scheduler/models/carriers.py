@@ -3,9 +3,8 @@
 from django.db.models import Q
 
 from scheduler.models.job import Job
+from scheduler.models.names import DJANGO_TASKS as DJANGO_TASKS
 
-DJANGO_TASKS = "django tasks"
-"""The source of a job that carries the calls of one function, enqueued by Django Tasks."""
 ONE_OFFS = "run once"
 """The source of a job that carries the runs of one task that `run_once` has promised."""
 SOURCES = (DJANGO_TASKS, ONE_OFFS)

@@ -197,7 +197,7 @@ class Job(HowItStands, models.Model):
         permissions = [("run_job", "Can run a job now"), ("pause_job", "Can pause and resume a job")]
 
     def __str__(self) -> str:
-        return self.name
+        return self.shown_name
 
     def save(self, *args: Any, update_fields: Iterable[str] | None = None, **options: Any) -> None:
         """As Django's; of a job that exists, only the definition is written, unless `update_fields` says otherwise.

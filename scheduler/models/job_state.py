@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from scheduler.conf import conf
 from scheduler.models.job_columns import UNABLE
+from scheduler.models.names import is_of_function, shown_name
 from scheduler.models.stored import Unreadable
 from scheduler.schedules import Slots
 
@@ -38,15 +39,22 @@ class HowItStands:
         last_finished_at: Any
         last_outcome_at: Any
         losses: Any
+        name: Any
         next_run_at: Any
         orphaned_at: Any
         paused_at: Any
         policy: Any
         problem: Any
         schedule: Any
+        source: Any
         successes: Any
         timeouts: Any
         wake_at: Any
+
+    @property
+    def shown_name(self) -> str:
+        """Its name for people: of one that carries enqueued tasks, their function."""
+        return shown_name(self.name, self.source) if is_of_function(self.name) else str(self.name)
 
     @property
     def in_group(self) -> str:

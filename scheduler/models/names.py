@@ -35,3 +35,26 @@ class _AnyCase(_Lookup):
 
 for kind in (lookups.IExact, lookups.IContains, lookups.IStartsWith, lookups.IEndsWith):
     NameField.register_lookup(type(kind.__name__, (_AnyCase, kind), {}))
+
+
+DJANGO_TASKS = "django tasks"
+"""The source of a job that carries the calls of one function, enqueued by Django Tasks."""
+USUAL = "default"
+"""What Django calls the backend and the queue of a function that names none."""
+
+
+def is_of_function(name: str) -> bool:
+    """Return whether the name of a job may be made of backend, queue and function."""
+    return name.count(":") >= 2
+
+
+def shown_name(name: str, source: str | None) -> str:
+    """Return the name of a job for people: of one that carries the calls of a function, whose name is made of backend,
+    queue and function, the function, and the others where they are not the usual ones."""
+    if source != DJANGO_TASKS or not is_of_function(name):
+        return name
+    backend, _, rest = name.partition(":")
+    queue, _, function = rest.rpartition(":")
+    parts = {"backend": backend, "queue": queue}
+    told = ", ".join(f"{word} {value}" for word, value in parts.items() if value != USUAL)
+    return f"{function} ({told})" if told else function

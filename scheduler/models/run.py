@@ -24,6 +24,7 @@ from scheduler.models.fields import (
     SmallField,
 )
 from scheduler.models.job import Job
+from scheduler.models.names import shown_name
 from scheduler.models.primary import PrimaryQuerySet
 
 
@@ -233,7 +234,18 @@ class RunLog(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.job_id} {self.scheduled_for:%Y-%m-%d %H:%M:%S} #{self.attempt} {self.status}"
+        """Its job, slot and outcome in words, as far as they are loaded: a debugger makes no query."""
+        loaded = self.__dict__
+        job, slot = self._state.fields_cache.get("job"), loaded.get("scheduled_for")
+        name = job.__dict__.get("name") if job is not None else None
+        return ", ".join(
+            [
+                shown_name(name, job.__dict__.get("source")) if name else f"job {loaded.get('job_id')}",
+                f"slot {slot:%Y-%m-%d %H:%M:%S} UTC" if isinstance(slot, datetime) else "no slot",
+                *([f"attempt {loaded['attempt']}"] if loaded.get("attempt", 1) != 1 else []),
+                *([str(dict(Status.choices).get(status, status))] if (status := loaded.get("status")) else []),
+            ]
+        )
 
     @classmethod
     def of(cls, job: Job, **columns: Any) -> "RunLog":

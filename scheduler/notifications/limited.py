@@ -8,6 +8,7 @@ from typing import Any
 from scheduler.clock import Clock
 from scheduler.notifications.channels.base import SendFailed
 from scheduler.safetext import told
+from scheduler.schedules.duration import length_words
 
 SECONDS = 30.0
 AT_THE_END = 1.0
@@ -58,7 +59,7 @@ class Limited:
         self._wait(thread, seconds)
         if thread.is_alive():
             self._late[name] = _Call(thread, note, raised, self._clock.monotonic())
-            raise NoAnswer(f"No answer within {seconds:g} s.")
+            raise NoAnswer(f"No answer within {length_words(seconds)}.")
         if raised:
             raise _failure(raised[0]) from raised[0]
 

@@ -109,7 +109,7 @@ class Look:
         channels = [channel for channel in self.channels if channel.name in told]
         if kind is None or not channels:
             return None
-        name = job.name if job else notice.name
+        name = job.shown_name if job else notice.name
         texts = texts_of_end(kind, name, job, self.now, {channel.language for channel in channels}, more=more)
         data = {"texts": texts, "channels": [channel.name for channel in channels], "of": notice.pk}
         key = f"end:{notice.pk}"

@@ -73,7 +73,7 @@ def cut(text: str, longest: int) -> str:
 
 
 def _title(found: Found) -> str:
-    name, count = found.job.name, found.count
+    name, count = found.job.shown_name, found.count
     if found.problem is not None:
         return found.problem.said()
     match found.kind:

@@ -156,6 +156,8 @@ class Problem:
     values: Mapping[str, Any] = field(default_factory=dict)
     count: int = 1
     rest: bool = False
+    shown: str = ""
+    """What people read in the place of the subject, where that is the name of a job for machines."""
 
     @property
     def severity(self) -> Severity:
@@ -173,7 +175,7 @@ class Problem:
         if self.rest:
             return MORE.format(count=self.count, code=self.code)
         values = {name: length_words(one) if isinstance(one, timedelta) else one for name, one in self.values.items()}
-        words: str = WORDS[self.code].format(subject=self.subject, **values)
+        words: str = WORDS[self.code].format(subject=self.shown or self.subject, **values)
         return words
 
     def __str__(self) -> str:

@@ -46,19 +46,19 @@ def counted(now: datetime) -> dict[str, int]:
     return found
 
 
-def stuck() -> list[str]:
-    """Return the names of the jobs with a stuck run."""
-    return list(Job.objects.filter(pk__in=stuck_jobs()).order_by("name").values_list("name", flat=True))
+def stuck() -> list[Job]:
+    """Return the jobs with a stuck run, as far as they are named."""
+    return list(Job.objects.filter(pk__in=stuck_jobs()).order_by("name").only("name", "source"))
 
 
 def of_jobs(
-    counts: dict[str, int], stuck: Sequence[str], failing: Sequence[Job], unmet: Sequence[Unmet], now: datetime
+    counts: dict[str, int], stuck: Sequence[Job], failing: Sequence[Job], unmet: Sequence[Unmet], now: datetime
 ) -> Iterator[Problem]:
     """Yield what is wrong with jobs; which are stuck, failing or not as expected is known already."""
     jobs = Job.objects.order_by("name")
     if counts["broken"]:
         yield from _named("broken", jobs.filter(BROKEN), counts["broken"], _failures)
-    yield from _few("stuck", [(name, {}) for name in stuck])
+    yield from _few("stuck", [(job.name, {}) for job in stuck], shown=[job.shown_name for job in stuck])
     if counts["overdue"]:
         yield from _named("overdue", overdue_jobs(now), counts["overdue"], lambda job: {"time": _late(job, now)})
     yield from _few("failing", [(job.name, _outcome(job)) for job in failing])
@@ -89,8 +89,10 @@ def _named(code: str, jobs: QuerySet[Job], count: int, values: Callable[[Job], d
         yield Problem(code, count=count - NAMED, rest=True)
 
 
-def _few(code: str, found: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[Problem]:
-    yield from (Problem(code, name, values) for name, values in found[:NAMED])
+def _few(code: str, found: Sequence[tuple[str, dict[str, Any]]], *, shown: Sequence[str] = ()) -> Iterator[Problem]:
+    for place, (name, values) in enumerate(found[:NAMED]):
+        told = shown[place] if shown else name
+        yield Problem(code, name, values, shown=told if told != name else "")
     if len(found) > NAMED:
         yield Problem(code, count=len(found) - NAMED, rest=True)
 

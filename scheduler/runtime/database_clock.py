@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from scheduler.clock import Clock
 from scheduler.engine.db import shared_time
+from scheduler.schedules.duration import length_words
 
 logger = logging.getLogger("scheduler")
 
@@ -121,8 +122,9 @@ class DatabaseClock:
         """It was `then` at the monotonic time `at`. Nothing is read again: a clock may have been set since."""
         if abs(offset) > WORTH_A_WARNING and abs(offset - self.offset) > WORTH_A_WARNING:
             logger.warning(
-                "The clock of the database is %+.1f s from this host's; the database's is used",
-                offset.total_seconds(),
+                "The clock of the database is %s %s this host's; the database's is used",
+                length_words(offset),
+                "ahead of" if offset > timedelta(0) else "behind",
                 extra={"action": "clock_skew", "seconds": offset.total_seconds()},
             )
         self.offset = offset

@@ -30,6 +30,7 @@ from scheduler.runtime.handing import Handing
 from scheduler.runtime.process_identity import goes_on, is_gone
 from scheduler.runtime.registration import Member
 from scheduler.runtime.service import LONGEST_WAIT, was_replaced
+from scheduler.schedules.duration import length_words
 
 logger = logging.getLogger("scheduler")
 
@@ -308,9 +309,9 @@ class Dispatcher:
             return
         self.clock_steps += 1
         logger.warning(
-            "The clock moved %s %.0f s",
+            "The clock moved %s %s",
             "forward" if moved > timedelta(0) else "back",
-            abs(moved.total_seconds()),
+            length_words(round(moved.total_seconds())),
             extra={"action": "clock_step", "seconds": moved.total_seconds()},
         )
         now = self._clock.monotonic()

@@ -18,6 +18,7 @@ from scheduler.executors.sanitize import keep_tail, progress_of
 from scheduler.models import RunLog
 from scheduler.policy import OnStuck
 from scheduler.runtime import publish
+from scheduler.schedules.duration import length_words
 
 logger = logging.getLogger("scheduler")
 
@@ -68,7 +69,7 @@ class Monitor:
             if one.cancel is not None:
                 return
         if not one.over_time:
-            text = f"Timed out after {timeout.total_seconds():g} s and was asked to stop; its call still runs."
+            text = f"Timed out after {length_words(timeout)} and was asked to stop; its call still runs."
             with _refusal_is_said(one):
                 running.mark_timed_out(self._engine, one.claimed.run, text)
             one.over_time = True  # only now: a database that is away is asked again
@@ -81,7 +82,7 @@ class Monitor:
 
     def _flag(self, one: Living, age: timedelta, *, abandon: bool) -> None:
         run, stack = one.claimed.run, one.stack()
-        marked = self._mark_stuck(one, f"Stuck: it has been running for {age.total_seconds():.0f} s.", stack)
+        marked = self._mark_stuck(one, f"Stuck: it has been running for {length_words(age)}.", stack)
         one.stuck = True
         if not marked:
             return
@@ -134,4 +135,4 @@ def _refusal_is_said(one: Living) -> Iterator[None]:
         run = one.claimed.run
         text = "Run %s of %s: what it said so far cannot be stored: %s"
         more = {"action": "value_dropped", "job": run.job.name, "run": run.pk}
-        logger.warning(text, run.pk, run.job.name, error, extra=more)
+        logger.warning(text, run.pk, run.job.shown_name, error, extra=more)

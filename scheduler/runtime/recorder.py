@@ -175,7 +175,7 @@ class Recorder:
             logger.warning(
                 "Run %s of %s: its texts cannot be stored: %s",
                 run.pk,
-                run.job.name,
+                run.job.shown_name,
                 error,
                 extra={"action": "value_dropped", "job": run.job.name, "run": run.pk},
             )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from scheduler.clock import Clock
 from scheduler.runtime.service import Service
+from scheduler.schedules.duration import length_words
 
 logger = logging.getLogger("scheduler")
 
@@ -38,7 +39,7 @@ class Watchdog:
             elif service.left_behind():
                 self._raise_alarm(service)
             else:
-                self._restart(service, f"gave no sign of life for {silence:.0f} s")
+                self._restart(service, f"gave no sign of life for {length_words(silence)}")
         return LOOK_EVERY
 
     def _notice_a_freeze(self) -> None:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from django.contrib.admin.utils import NestedObjects
 from django.core import serializers
 from django.core.exceptions import ValidationError
 from django.core.management import call_command
@@ -263,3 +264,24 @@ def test_the_dispatcher_hears_of_changes_once_they_have_committed(django_capture
 def test_what_follows_from_a_trigger(trigger, counts, by_plan, waits, retried_as):
     cause = RunLog(trigger=trigger).cause
     assert (cause.counts, cause.by_plan, cause.waits, cause.retried_as) == (counts, by_plan, waits, retried_as)
+
+
+def test_a_run_is_told_by_its_job_slot_and_outcome_as_far_as_they_are_loaded(django_assert_num_queries):
+    job = make_job("digest")
+    RunLog.objects.create(job=job, scheduled_for=T0, attempt=2, status=Status.TIMED_OUT)
+    bare, with_job = RunLog.objects.get(), RunLog.objects.select_related("job").get()
+    deferred = RunLog.objects.select_related("job").only("job__description").get()
+    with django_assert_num_queries(0):
+        assert str(with_job) == "digest, slot 2026-03-02 12:00:00 UTC, attempt 2, timed out"
+        assert str(bare) == f"job {job.pk}, slot 2026-03-02 12:00:00 UTC, attempt 2, timed out"
+        assert str(deferred) == f"job {job.pk}, no slot"
+        assert str(RunLog.of(job, scheduled_for=T0, status="odd")) == "digest, slot 2026-03-02 12:00:00 UTC, odd"
+        assert str(RunLog()) == "job None, no slot, pending"
+
+
+def test_the_page_that_asks_before_a_deletion_names_the_jobs_of_runs():
+    job = make_job("digest")
+    RunLog.objects.create(job=job, scheduled_for=T0, status=Status.SUCCEEDED)
+    collector = NestedObjects("default")
+    collector.collect([job])
+    assert "digest, slot 2026-03-02 12:00:00 UTC, succeeded" in str(collector.nested(str))

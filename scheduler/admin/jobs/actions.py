@@ -189,7 +189,7 @@ class JobActionsMixin(_ModelAdmin):
         if not (changed or refusals or unchanged):
             self.message_user(request, _("Nothing was changed."), messages.WARNING)
         if changed:
-            self.message_user(request, f"{_names([job.name for job in changed])}: {done}", messages.SUCCESS)
+            self.message_user(request, f"{_names([job.shown_name for job in changed])}: {done}", messages.SUCCESS)
         return len(changed)
 
     def _log(self, request: HttpRequest, jobs: list[Job], done: str) -> None:
@@ -221,7 +221,7 @@ class JobActionsMixin(_ModelAdmin):
 
     def _ask(self, request: HttpRequest, job: Job, right: str) -> None:
         if not self._has(request, right, job):
-            raise SchedulerError(_("You may not do this with {name}.").format(name=f"“{job.name}”"))
+            raise SchedulerError(_("You may not do this with {name}.").format(name=f"“{job.shown_name}”"))
 
     def _one(self, request: HttpRequest, pk: int, right: str, done: str, act: Act) -> HttpResponse:
         if request.method in READS:
@@ -253,7 +253,9 @@ def _run(request: HttpRequest) -> Act:
             return control.run_now(job.name, actor=actor_of(request))
         except Refused as refusal:
             if refusal.code == "busy" and (mine := _asked_just_now(request, job)):
-                return Unchanged(_("{name}: Asked to run now, as run {run}.").format(name=f"“{job.name}”", run=mine))
+                return Unchanged(
+                    _("{name}: Asked to run now, as run {run}.").format(name=f"“{job.shown_name}”", run=mine)
+                )
             raise
 
     return run
@@ -271,7 +273,7 @@ def _asked_just_now(request: HttpRequest, job: Job) -> int | None:
 def _resume(request: HttpRequest) -> Act:
     def resume(job: Job) -> object:
         if not (job.paused_at or job.broken_at):
-            return Unchanged(_("{name} is not paused.").format(name=f"“{job.name}”"))
+            return Unchanged(_("{name} is not paused.").format(name=f"“{job.shown_name}”"))
         return control.resume_job(job.name, actor=actor_of(request))
 
     return resume

@@ -54,7 +54,7 @@ def link_to_runs(job: Job, site: str) -> SafeString:
         '<a class="sched-log-link" href="{}" data-sched-dialog>{}<span class="sched-sr"> {}</span></a>',
         address_of(site, "job_runs", job.pk),
         gettext("runs"),
-        gettext("of {name}").format(name=job.name),
+        gettext("of {name}").format(name=job.shown_name),
     )
 
 

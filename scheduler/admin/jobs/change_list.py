@@ -123,7 +123,7 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
         """The name leads to the page of the job; the run log opens beside it."""
         page = _page(job)
         link = '<a title="{}" class="sched-name" href="{}">{}</a>'
-        name = format_html(link, job.name, address_of(page.site, "job_page", job.pk), job.name)
+        name = format_html(link, job.name, address_of(page.site, "job_page", job.pk), job.shown_name)
         task = job.task if job.task != job.name else ""
         runs = link_to_runs(job, page.site) if page.may_read_runs else ""
         below = format_html('{} <span class="sched-quiet sched-task">{}</span>', runs, task)

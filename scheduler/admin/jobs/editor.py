@@ -189,7 +189,7 @@ class JobEditorMixin(_ModelAdmin):
         allowed = super().has_delete_permission(request) and all(
             self.has_delete_permission(request, job) for job in jobs if not control.code_owns(job)
         )
-        names = [_("{name} and its run log").format(name=job.name) for job in jobs[:MOST_NAMED]]
+        names = [_("{name} and its run log").format(name=job.shown_name) for job in jobs[:MOST_NAMED]]
         owned = [_("{name}, defined in {module}").format(name=job.name, module=job.source)
                  for job in jobs if control.code_owns(job)]  # fmt: skip
         counts = {self.opts.verbose_name_plural: len(jobs)}

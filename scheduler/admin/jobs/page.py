@@ -53,7 +53,7 @@ class JobPageMixin(_ModelAdmin):
         now = now_of(request)
         view = view_of(job, now, paused, waiting, attention_of([job], now).get(job.pk, ""))
         context = {
-            **self.job_context(request, job, job.name),
+            **self.job_context(request, job, job.shown_name),
             **facts_of(view, now),
             **_state(view, now),
             "description": job.description,
@@ -79,7 +79,7 @@ class JobPageMixin(_ModelAdmin):
         job = self.job_or_404(request, pk)
         if not may_read_runs(self.admin_site, request):
             raise PermissionDenied
-        context = self.job_context(request, job, _("Run log of {name}").format(name=job.name))
+        context = self.job_context(request, job, _("Run log of {name}").format(name=job.shown_name))
         page, zone = (
             page_of_runs(job, request.GET, runs_for(self.admin_site, request, job)),
             zone_of(job, settings.TIME_ZONE),
@@ -96,7 +96,7 @@ class JobPageMixin(_ModelAdmin):
     def history_view(self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None) -> Any:
         """What happened to a job, in place of Django's page, which knows only what was done in this admin."""
         job = self.job_or_404(request, whole_number(object_id) or 0)
-        context = self.job_context(request, job, _("History of {name}").format(name=job.name))
+        context = self.job_context(request, job, _("History of {name}").format(name=job.shown_name))
         context |= {
             "history": lines_of(
                 job, MOST, hidden=partial(hidden_runs, self.admin_site, request), kwargs=context["may_change"]
@@ -110,7 +110,7 @@ class JobPageMixin(_ModelAdmin):
         if not self._may_clear(request, job):
             raise PermissionDenied
         if request.method != "POST":
-            context = self.job_context(request, job, _("Clear the run log of {name}?").format(name=job.name))
+            context = self.job_context(request, job, _("Clear the run log of {name}?").format(name=job.shown_name))
             return TemplateResponse(request, "admin/scheduler/job/clear.html", context)
         pruned = control.clear_history(job.name, actor=actor_of(request))
         words = ngettext("%d run removed.", "%d runs removed.", pruned.total) % pruned.total

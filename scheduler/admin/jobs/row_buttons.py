@@ -44,7 +44,7 @@ def with_menu(job: Job, buttons: Sequence[SafeString]) -> SafeString:
     """Return the first button, and the others in a menu that opens without JavaScript, too."""
     if len(buttons) < 2:
         return in_a_line(buttons)
-    words = _("More actions for {name}").format(name=job.name)
+    words = _("More actions for {name}").format(name=job.shown_name)
     return format_html("{}{}", buttons[0], format_html(MENU, words, in_a_line(buttons[1:])))
 
 
@@ -65,4 +65,4 @@ def _may_be_run(job: Job) -> bool:
 def _button(job: Job, site: str, action: str, word: str, icon: str, shape: str = BUTTON) -> SafeString:
     address = address_of(site, f"job_{action}", job.pk)
     inside = '<span aria-hidden="true">{}</span> {}<span class="sched-sr"> {}</span>'
-    return format_html(shape, address, format_html(inside, icon, word, job.name))
+    return format_html(shape, address, format_html(inside, icon, word, job.shown_name))

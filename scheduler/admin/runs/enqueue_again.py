@@ -15,7 +15,7 @@ from scheduler.admin.request_values import keep_numbers_ticked
 from scheduler.admin.runs.sent_once import sent_once
 from scheduler.admin.viewable import hides_rows, only_viewable
 from scheduler.engine import control
-from scheduler.engine.views.enqueued import enqueued_jobs_of
+from scheduler.engine.views.enqueued import enqueued_jobs_of, why_none_again
 from scheduler.exceptions import Refused
 from scheduler.models import Job, RunLog
 
@@ -51,7 +51,8 @@ class EnqueueAgainMixin(_ModelAdmin):
             runs = runs.filter(pk__in=[run.pk for run in only_viewable(self, request, runs)])
         chosen = enqueued_jobs_of(runs)
         allowed = [job for job in chosen if may_run(self.admin_site, request, job)]
-        self.enqueue(request, runs, allowed)
+        if allowed or not chosen:
+            self.enqueue(request, runs, allowed)
         if refused := len(chosen) - len(allowed):
             words = ngettext("You may not run %d of the functions.", "You may not run %d of the functions.", refused)
             self.message_user(request, words % refused, messages.ERROR)
@@ -72,7 +73,11 @@ class EnqueueAgainMixin(_ModelAdmin):
         if before:
             self.message_user(request, _("This form was sent twice: its tasks are enqueued again once."))
             return
+        if not count:
+            words = _("Nothing was enqueued: {why}").format(why=why_none_again(runs.order_by()))
+            self.message_user(request, words, messages.WARNING)
+            return
         told = ngettext("%d task was enqueued again.", "%d tasks were enqueued again.", count) % count
-        self.message_user(request, told, messages.SUCCESS if count else messages.WARNING)
-        for job in jobs if count else ():
+        self.message_user(request, told, messages.SUCCESS)
+        for job in jobs:
             self.log_change(request, cast(Any, job), told)

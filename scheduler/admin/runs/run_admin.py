@@ -118,7 +118,7 @@ class RunLogAdminMixin(RunActionsMixin, FailedAgainMixin, EnqueueAgainMixin, Rea
     def run_job(self, run: RunLog) -> SafeString:
         """The job leads to its page."""
         url = address_of(self.admin_site.name, "job_page", run.job_id)
-        return format_html('<a class="sched-name" href="{}">{}</a>', url, run.job.name)
+        return format_html('<a class="sched-name" href="{}">{}</a>', url, run.job.shown_name)
 
     @column(_("status"))
     def run_status(self, run: RunLog) -> SafeString:
@@ -168,7 +168,7 @@ class RunLogAdminMixin(RunActionsMixin, FailedAgainMixin, EnqueueAgainMixin, Rea
         mark = stamp(request, news_of(run))
         if not_modified(request, mark):
             return with_stamp(HttpResponse(status=304), mark)
-        title = gettext("Run {number} of {job}").format(number=run.pk, job=run.job.name)
+        title = gettext("Run {number} of {job}").format(number=run.pk, job=run.job.shown_name)
         reads_job = may_change(self.admin_site, request, run.job)
         context = page_context(self, request, title, **facts_of_run(run, now_of(request), reads_job=reads_job))
         context["may_cancel"] = self.may_cancel(request, run)

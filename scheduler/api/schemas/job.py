@@ -66,6 +66,7 @@ class JobOut(Schema):
     """A job and how it stands."""
 
     name: str
+    shown_name: str = Field(description="Its name for people: of a job that carries enqueued tasks, their function.")
     task: str
     description: str
     group: str
@@ -142,6 +143,7 @@ def job_out(view: JobView, errors: dict[int, str] | None, *, kwargs: bool) -> Js
     job, last, waiting = view.job, view.last, view.waiting
     return {
         **{name: getattr(job, name) for name in ("name", "task", "description", "group", "priority", "enabled")},
+        "shown_name": job.shown_name,
         "schedule": _schedule_out(job),
         "policy": {} if isinstance(job.policy, Unreadable) else _plain(differences(job.policy)),
         "kwargs": job.kwargs if kwargs else None,

@@ -15,7 +15,8 @@ class RunOut(Schema):
     """A run, or a slot that had none."""
 
     run_id: int
-    job: str
+    job: str = Field(description="The name of its job.")
+    job_shown: str = Field(description="The name of its job for people; see `shown_name` of jobs.")
     task: str
     status: Status
     success: bool | None = Field(description="Whether it succeeded without errors; null while it has not ended.")
@@ -84,6 +85,7 @@ def run_out(run: RunLog, *, details: bool = True) -> Json:
     told: Json = {
         "run_id": run.pk,
         "job": run.job.name,
+        "job_shown": run.job.shown_name,
         "task": run.job.task,
         **{name: getattr(run, name) for name in columns},
         "success": None if run.status in OPEN else run.went_well,

@@ -19,6 +19,7 @@ from scheduler.exceptions import InvalidOption
 from scheduler.runtime.attendance import attending
 from scheduler.runtime.interrupt import HearsSigterm
 from scheduler.runtime.taking import Limit, take
+from scheduler.schedules.duration import length_words
 
 logger = logging.getLogger("scheduler")
 
@@ -92,7 +93,7 @@ def _limit(task: Any) -> Limit | None:
     seconds = given or task.time_limit or _Process.time_limit or task.app.conf.task_time_limit
     if not seconds or not _Process.is_child:
         return None
-    return Limit(float(seconds), f"the time limit of Celery ({seconds:g} s)")
+    return Limit(float(seconds), f"the time limit of Celery ({length_words(seconds)})")
 
 
 run_attempt = shared_task(name=TASK, bind=True, ignore_result=True)(_run_attempt)

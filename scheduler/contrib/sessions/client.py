@@ -14,6 +14,7 @@ from scheduler.clock import SYSTEM_CLOCK
 from scheduler.contrib.sessions.address import PATH, authorization_for, session_id
 from scheduler.exceptions import SchedulerError
 from scheduler.safetext import masked, visible, without, without_secrets
+from scheduler.schedules.duration import length_words
 
 CONNECT_SECONDS = 10.0
 LARGEST_ANSWER = 1024 * 1024
@@ -122,7 +123,7 @@ class Service:
             if len(content) > LARGEST_ANSWER:
                 raise ServiceError(f"{asked}: its answer has more than {LARGEST_ANSWER} bytes.")
             if SYSTEM_CLOCK.monotonic() > end:
-                raise ServiceError(f"{asked}: its answer took longer than {self._timeout:g} s.")
+                raise ServiceError(f"{asked}: its answer took longer than {length_words(self._timeout)}.")
         return content
 
     def _quoted(self, text: str) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet, Sum
+from django.utils.translation import gettext as _
 
 from scheduler.engine.base import Engine
 from scheduler.engine.tasks.queues import PREFIX, has_backend
@@ -76,6 +77,18 @@ def ended_tasks(runs: QuerySet[RunLog]) -> QuerySet[RunLog]:
     )
     ended = runs.filter(trigger=Trigger.TASK, due_at=None).exclude(status__in=OPEN)
     return ended.filter(~Exists(later))
+
+
+def why_none_again(runs: QuerySet[RunLog]) -> str:
+    """Return why none of some runs is a task that can be enqueued again. At most three queries."""
+    if not runs.exists():
+        return _("the chosen runs are no longer in the run log.")
+    tasks = runs.filter(trigger=Trigger.TASK, job__source=DJANGO_TASKS)
+    if not tasks.exists():
+        return _("none of the chosen runs is a task of Django. The page of a run of a job has “Run again”.")
+    if not tasks.filter(due_at=None).exclude(status__in=OPEN).exists():
+        return _("none of the chosen tasks has ended.")
+    return _("each of the chosen tasks has a later attempt in the run log; choose that one.")
 
 
 def enqueued_jobs_of(runs: QuerySet[RunLog]) -> list[Job]:

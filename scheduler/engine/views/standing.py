@@ -14,6 +14,7 @@ from scheduler.models import Job, JobState
 COLUMNS = (
     "name", "schedule", "policy", "enabled", "next_run_at", "wake_at", "active_runs", "consecutive_failures",
     "broken_at", "paused_at", "orphaned_at", "problem", "last_finished_at", "last_success_at", "last_outcome_at",
+    "source",
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from scheduler.executors.process import wire
 from scheduler.executors.process.spawn import Spawned, request_for, spawn
 from scheduler.executors.sanitize import error_text, keep_tail, progress_of, totals_of
 from scheduler.models import Status
+from scheduler.schedules.duration import length_words
 
 GRACE = timedelta(seconds=5)
 """How long a child may go on after it was asked to stop, or after its task has ended."""
@@ -229,11 +230,10 @@ class _Run:
         return {"status": Status.FAILED, "error": self._crash_text()}
 
     def _timeout_text(self) -> str:
-        limit = f"{self._timeout.total_seconds():g} s" if self._timeout is not None else "its time"
+        limit = length_words(self._timeout) if self._timeout is not None else "its time"
         text = f"Timed out: it did not end within {limit}"
         if self._killed:
-            grace = self._grace.total_seconds()
-            text += f" and was killed, with all it had started, {grace:g} s after it was asked to stop"
+            text += f" and was killed, with all it had started, {length_words(self._grace)} after it was asked to stop"
         return f"{text}." if self._began else f"{text}. It had not begun: its process was still loading the project."
 
     def _crash_text(self) -> str:

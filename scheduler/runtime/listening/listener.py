@@ -14,6 +14,7 @@ from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.runtime.listening.channel import JOBS, TASKS, name
 from scheduler.safetext import told
+from scheduler.schedules.duration import length_words
 
 logger = logging.getLogger("scheduler")
 
@@ -104,7 +105,7 @@ class Listener:
         now = self._clock.monotonic()
         if self._failures > 1 and now - self._logged_at >= LOG_EVERY:
             self._logged_at = now
-            text = "Changes by other processes are not heard, and found by looking every %.3g s: %s"
+            text = "Changes by other processes are not heard, and found by looking every %s: %s"
             with suppress(Exception):  # a logging handler that fails must not end the thread
-                logger.warning(text, conf.POLL_SECONDS, told(error), extra={"action": "cannot_listen"})
+                logger.warning(text, length_words(conf.POLL_SECONDS), told(error), extra={"action": "cannot_listen"})
         return wait

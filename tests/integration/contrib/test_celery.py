@@ -212,7 +212,7 @@ def test_the_hard_limit_is_known_where_a_pool_keeps_it(monkeypatch):
     monkeypatch.setattr(Task.app.conf, "task_time_limit", 90)
     assert worker._limit(Task) is None, "no child: nothing ends it"
     monkeypatch.setattr(worker._Process, "is_child", True)
-    assert worker._limit(Task) == taking.Limit(90.0, "the time limit of Celery (90 s)")
+    assert worker._limit(Task) == taking.Limit(90.0, "the time limit of Celery (1 min 30 s)")
     monkeypatch.setattr(worker._Process, "time_limit", 60)
     assert worker._limit(Task).seconds == 60
     monkeypatch.setattr(Request, "timelimit", [3, None])

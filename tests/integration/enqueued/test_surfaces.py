@@ -13,12 +13,14 @@ from django.urls import reverse
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.contrib.tasks import enqueue_many
 from scheduler.engine.control import enqueue_again, pause_group
-from scheduler.engine.views.enqueued import enqueued_of
+from scheduler.engine.views.enqueued import enqueued_of, why_none_again
 from scheduler.engine.views.overdue import TASKS_OVERDUE_AFTER
 from scheduler.health import get_scheduler_status
+from scheduler.metrics.figures import figures
 from scheduler.models import Job, RunLog, Status
-from scheduler.models.carriers import CARRIERS
+from scheduler.models.carriers import CARRIERS, DJANGO_TASKS, ONE_OFFS
 from scheduler.problems.groups import of_queues
+from scheduler.signals import run_finished
 from tests.factories import T0, make_job
 
 pytestmark = pytest.mark.django_db
@@ -188,7 +190,71 @@ def test_they_are_written_in_batches(calls, run_due, monkeypatch):
 def test_runs_of_jobs_are_not_enqueued(boss, db):
     run = RunLog.of(make_job("nightly"), scheduled_for=T0, trigger="schedule", status=Status.SUCCEEDED)
     run.save()
-    assert messages_of(again(boss, run)) == ["0 tasks were enqueued again."]
+    told = "none of the chosen runs is a task of Django. The page of a run of a job has “Run again”."
+    assert messages_of(again(boss, run)) == [f"Nothing was enqueued: {told}"]
+
+
+def test_what_is_not_enqueued_again_is_told_with_the_reason(boss, done):
+    waits = RunLog.objects.get(status=Status.PENDING)
+    first, *_, last = RunLog.objects.filter(status=Status.FAILED).order_by("attempt")
+    before = RunLog.objects.count()
+    for run, why in (
+        (waits, "none of the chosen tasks has ended."),
+        (first, "each of the chosen tasks has a later attempt in the run log; choose that one."),
+    ):
+        assert messages_of(again(boss, run)) == [f"Nothing was enqueued: {why}"]
+    assert RunLog.objects.count() == before
+    assert messages_of(again(boss, first, last)) == ["1 task was enqueued again."]
+
+
+def test_a_run_that_was_removed_since_is_told(done):
+    run = RunLog.objects.filter(status=Status.SUCCEEDED).first()
+    runs = RunLog.objects.filter(pk=run.pk)
+    run.delete()
+    assert why_none_again(runs) == "the chosen runs are no longer in the run log."
+
+
+def test_people_read_the_function_and_what_is_not_usual_and_machines_the_name(boss, done, settings, caplog):
+    caplog.set_level("INFO", "scheduler")
+    echo, fail = carrier(".echo"), carrier(".fail")
+    path = echo.name.removeprefix("default:default:")
+    assert (str(echo), str(fail)) == (path, f"{fail.name.removeprefix('other:default:')} (backend other)")
+    run_finished.send(Job, job=echo, run=echo.runs.filter(status=Status.SUCCEEDED).get())
+    (record,) = caplog.records
+    assert (record.getMessage().partition(" run ")[0], record.job) == (path, echo.name)
+    pages = [LIST, RUN_LOG, reverse("admin:scheduler_job_page", args=[fail.pk])]
+    for text in (boss.get(address).content.decode() for address in pages):
+        assert f">{fail.name}<" not in text
+        assert str(fail) in text
+    RunLog.objects.filter(status=Status.PENDING).update(status=Status.RUNNING, stuck_at=T0)
+    (problem,) = [one for one in get_scheduler_status().problems if one.code == "stuck"]
+    assert (problem.subject, str(problem).startswith(f"{path} ")) == (echo.name, True)
+
+
+def test_the_api_and_the_metrics_tell_it_too(boss, done, settings):
+    pytest.importorskip("ninja", reason="django-ninja (extra [api]) is not installed")
+    settings.ROOT_URLCONF = "tests.integration.api.urls"
+    fail = carrier(".fail")
+    told = boss.get(f"/api/scheduler/schedule/{fail.name}").json()
+    assert (told["name"], told["shown_name"]) == (fail.name, str(fail))
+    (run, *_) = boss.get(f"/api/scheduler/schedule/{fail.name}/runs").json()["items"]
+    assert (run["job"], run["job_shown"]) == (fail.name, str(fail))
+    assert figures().labels[fail.pk] == str(fail)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "shown"),
+    [
+        ("default:default:shop.tasks.add", DJANGO_TASKS, "shop.tasks.add"),
+        ("default:mail:shop.tasks.add", DJANGO_TASKS, "shop.tasks.add (queue mail)"),
+        ("slow:a:b:shop.tasks.add", DJANGO_TASKS, "shop.tasks.add (backend slow, queue a:b)"),
+        ("default:default:shop.tasks.add", "shop.tasks", "default:default:shop.tasks.add"),
+        ("once:digest", ONE_OFFS, "once:digest"),
+        ("digest", "", "digest"),
+    ],
+)
+def test_a_name_for_people(name, source, shown):
+    assert Job(name=name, source=source).shown_name == shown
 
 
 def test_the_page_of_a_run_names_its_result_and_the_run_log_finds_it_by_that(boss, calls, run_due):

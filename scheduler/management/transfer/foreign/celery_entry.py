@@ -8,6 +8,7 @@ from django.conf import settings
 
 from scheduler.safetext import shown
 from scheduler.schedules import Every
+from scheduler.schedules.duration import length_words
 
 ROUTING = ("queue", "exchange", "routing_key", "headers", "priority")
 """What Celery sends a message by; a task here is called."""
@@ -46,8 +47,8 @@ def solar_refused(event: object, latitude: object, longitude: object) -> str:
 
 def discarded(seconds: float) -> tuple[dict[str, Any], str]:
     """Return the options for a message that expires, and what that means."""
-    text = f"expires after {seconds:g} s: here a slot that could not start for so long is missed (misfire, grace)"
-    return {"misfire": "skip", "grace": seconds}, text
+    text = "here a slot that could not start for so long is missed (misfire, grace)"
+    return {"misfire": "skip", "grace": seconds}, f"expires after {length_words(seconds)}: {text}"
 
 
 def lost_routing(values: Mapping[str, Any]) -> Iterator[str]:

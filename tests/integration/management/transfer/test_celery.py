@@ -104,7 +104,7 @@ def test_what_cannot_be_carried_over_is_refused_by_name_and_the_others_go_on(wro
 def test_how_messages_are_sent_is_lost_and_told(found):
     options = {"queue": "mail", "expires": 300, "countdown": 5}
     (row,) = found({"a": entry(60, options=options, args=("7",), relative=True)}, "--apply")
-    for told in ("queue ('mail')", "the option countdown", "expires after 300 s", "relative"):
+    for told in ("queue ('mail')", "the option countdown", "expires after 5 min", "relative"):
         assert any(told in note for note in row["notes"]), told
     job = get_job("a")
     assert (job.kwargs, job.policy.grace, str(job.policy.misfire)) == ({"days": "7"}, timedelta(minutes=5), "skip")

@@ -99,7 +99,7 @@ NOTES = {
     "shared two": ["queue ('mail')", "headers (set)", "priority (3)"],
     "starts": ["start_time is starts_at"],
     "ends": ["expires is ends_at"],
-    "discarded": ["expires after 120 s"],
+    "discarded": ["expires after 2 min"],
     "once a day": ["one_off is max_runs=1"],
     "Mail-north": ["named Mail-north here"],
     "args empty list": ["kwargs is [], which is read as none"],

@@ -1,5 +1,6 @@
 """What all floors share. Unit and integration tests must not sleep: they are told the time."""
 
+import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -12,6 +13,12 @@ pytest_plugins = ["scheduler.testing", "tests.bytecode", "tests.redis_server", "
 ROOT = Path(__file__).resolve().parent.parent
 QUICK_FLOORS = (ROOT / "tests" / "unit", ROOT / "tests" / "integration")
 OURS = (str(ROOT / "scheduler"), str(ROOT / "tests"))
+
+
+def pytest_configure() -> None:
+    """Keep out of the records of a test what asyncio says when it collects a task of an earlier one."""
+    said = ("never retrieved", "was destroyed but it is pending")
+    logging.getLogger("asyncio").addFilter(lambda record: not any(words in record.getMessage() for words in said))
 
 
 @pytest.fixture(autouse=True)
@@ -28,15 +35,6 @@ def no_sleep(request, monkeypatch):
         really_sleep(seconds)
 
     monkeypatch.setattr(time, "sleep", refuse)
-
-
-@pytest.fixture(autouse=True)
-def no_garbage_of_others(caplog):
-    """Keep out of the records of a test what asyncio says when it collects a task of an earlier one."""
-    said = ("never retrieved", "was destroyed but it is pending")
-    caplog.handler.addFilter(
-        lambda record: record.name != "asyncio" or not any(words in record.getMessage() for words in said)
-    )
 
 
 @pytest.fixture(autouse=True)

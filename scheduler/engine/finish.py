@@ -16,7 +16,7 @@ from scheduler.engine.outcome import Finished, Outcome, Settled
 from scheduler.engine.replan import asked_at_once
 from scheduler.engine.settle import settle
 from scheduler.engine.tasks.ends import finish_tasks, note_stale
-from scheduler.models import Job, RunLog, Status, Trigger
+from scheduler.models import LONG_AGO, Job, RunLog, Status, Trigger
 from scheduler.models.job_columns import PLAN
 from scheduler.models.primary import locked
 
@@ -185,7 +185,7 @@ def promote_backfill(engine: Engine, ended: Sequence[RunLog], now: datetime) -> 
 def go_on_with_backfill(engine: Engine, job_id: int, now: datetime) -> int | None:
     """Make the oldest slot due that waits for its turn, and return its row; None where one is due or goes on."""
     runs = RunLog.objects.using(engine.using).filter(job_id=job_id, trigger=Trigger.BACKFILL)
-    if runs.filter(due_at__isnull=False).exists():
+    if runs.filter(due_at__gt=LONG_AGO).exists():  # a range, by the index of open runs
         return None
     waiting = runs.filter(status=Status.PENDING, due_at__isnull=True)
     following = waiting.order_by("scheduled_for").only("pk").first()

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from scheduler.engine.base import Engine
+from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.db.transactions import write_once
 from scheduler.models import RunLog, Status
 from scheduler.models.primary import locked
@@ -72,10 +72,20 @@ def _living(engine: Engine, run: RunLog) -> Any:
     return RunLog.objects.using(engine.using).filter(Q(pk=run.pk), token=run.token, due_at__isnull=False)
 
 
-def unheard_claims(engine: Engine, known: Collection[int]) -> list[RunLog]:
-    """Return this instance's claimed runs that it does not know of: `known` are those it holds.
+def unheard_claims(engine: Engine, known: Collection[int]) -> list[Claimed]:
+    """Return this instance's claimed runs that it does not know of, and can start: `known` are those it holds.
 
     Ask for `known` before calling, and only where no claim of this instance can be on its way.
     """
+    found = ((run, engine.registry.find(run.job.task)) for run in _unheard(engine, known))
+    return [Claimed(run, task) for run, task in found if task is not None]
+
+
+def unheard_of_other_tasks(engine: Engine, known: Collection[int]) -> list[RunLog]:
+    """Return those whose jobs were given a task since that this process does not register."""
+    return [run for run in _unheard(engine, known) if run.job.task not in engine.registry]
+
+
+def _unheard(engine: Engine, known: Collection[int]) -> list[RunLog]:
     claimed = RunLog.objects.using(engine.using).living().filter(instance_id=engine.instance_id, status=Status.RUNNING)
     return [run for run in claimed.select_related("job") if run.pk not in known]

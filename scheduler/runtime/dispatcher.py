@@ -17,13 +17,12 @@ from scheduler.engine.mend.unreadable_values import mend_spoiled
 from scheduler.engine.outcome import Settled
 from scheduler.engine.release import release_each
 from scheduler.engine.rescue import close_as_lost, left_behind, rescue
-from scheduler.engine.running import unheard_claims
+from scheduler.engine.running import unheard_claims, unheard_of_other_tasks
 from scheduler.engine.sync.follow_code import follow_refused, follow_renamed
 from scheduler.engine.tasks.queues import most_by_group
 from scheduler.engine.tick import Tick, tick
 from scheduler.executors.pool import Pool
 from scheduler.executors.stream import A_MOMENT, Stream
-from scheduler.models import RunLog
 from scheduler.runtime import publish
 from scheduler.runtime.database_clock import DatabaseClock, StepWatch
 from scheduler.runtime.handing import Handing
@@ -215,18 +214,13 @@ class Dispatcher:
         known = self._pool.run_ids() | self._unwritten() | {one.run.pk for one in self.taken_back}
         unheard = unheard_claims(self._engine, known)
         if not was_replaced() and self._member.may_claim():
-            self._start(unheard)
+            self._pool.submit(*unheard)
+            known |= {one.run.pk for one in unheard}
+            foreign, why = unheard_of_other_tasks(self._engine, known), "its job was given a task that is not here"
+            publish.settled(close_as_lost(self._engine, foreign, self._clock.now(), why, blameless=True))
             if self._handing and self._without_end:
                 mine = self._engine.instance_id
                 take_back(self._engine, self._clock.now(), instance_id=mine, handed_at__in=self._without_end)
-
-    def _start(self, unheard: list[RunLog]) -> None:
-        """Start claimed runs. One whose job was given a task since that is not registered here is left to others."""
-        tasks = self._engine.registry
-        self._pool.submit(*(Claimed(run, task) for run in unheard if (task := tasks.find(run.job.task)) is not None))
-        foreign = [run for run in unheard if run.job.task not in tasks]
-        why = "its job was given a task that its process does not have"
-        publish.settled(close_as_lost(self._engine, foreign, self._clock.now(), why, blameless=True))
 
     def _give_back(self) -> None:
         """Give back what waits for a worker too long: others may have one, and a pause or a cancel reaches it so.

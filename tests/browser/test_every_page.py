@@ -74,7 +74,9 @@ def test_hostile_texts_are_read_as_text(boss):
 
 WIDE = """
 return [...document.querySelectorAll("html, #content table, #content .sched-scroll:has(table), #content .results")]
-  .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.outerHTML.slice(0, 120));
+  .filter((one) => one.scrollWidth > one.clientWidth + 1)
+  .filter((one) => one.matches("html") || getComputedStyle(one).overflowX !== "visible")
+  .map((one) => one.outerHTML.slice(0, 120));
 """
 """The page, or a table in it, where one has to scroll sideways; pictures may."""
 

@@ -84,7 +84,7 @@ class Finished:
     def may_go_again(self) -> bool:
         """Whether a further attempt may follow, unless the run was asked to stop: only its row tells that."""
         has_retries = getattr(self.run.job.policy, "retries", 0) > 0
-        return self.outcome.status == Status.LOST or (self.outcome.failed and has_retries)
+        return self.outcome.status in (Status.LOST, Status.POSTPONED) or (self.outcome.failed and has_retries)
 
 
 @dataclass(slots=True)

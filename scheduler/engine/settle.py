@@ -71,12 +71,12 @@ def final(run: RunLog, outcome: Outcome) -> Outcome:
     """A run that was marked as timed out stays so, however its call ended later; so does the wish of a person.
 
     A run that was to be cancelled, and ended because its process was stopped, is cancelled; so is one whose gate is
-    closed, which would start later.
+    closed, and one that puts itself off: they would start later.
     """
     if run.status == Status.TIMED_OUT and outcome.status != Status.TIMED_OUT:
         return replace(outcome, status=Status.TIMED_OUT, error=outcome.error or run.error)
-    goes_on = outcome.waits or (outcome.status == Status.LOST and outcome.blameless)
-    if goes_on and run.stop_requested_at is not None:
+    was_cut_off = outcome.status == Status.LOST and outcome.blameless
+    if (outcome.waits or was_cut_off or outcome.status == Status.POSTPONED) and run.stop_requested_at is not None:
         return replace(outcome, status=Status.CANCELLED, error="")
     return outcome
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -145,6 +146,23 @@ def test_a_run_that_was_asked_to_stop_and_fails_all_the_same_is_not_tried_again_
     assert RunLog.objects.waiting().count() == 0
     job.refresh_from_db()
     assert job.consecutive_failures == 1, "it has failed nevertheless"
+    (following,) = play.tick(180)
+    assert (following.run.attempt, following.run.trigger) == (1, "schedule")
+
+
+@pytest.mark.parametrize("how", ["cancelled", "replaced"])
+def test_a_run_that_was_asked_to_stop_and_puts_itself_off_is_cancelled_I11(play, how):
+    job = make_job(overlap="replace")
+    (claimed,) = play.tick(60)
+    if how == "cancelled":
+        cancel_run(claimed.run.pk)
+    else:
+        assert play.tick(120) == []
+    play.end(121, Status.POSTPONED, postponed_by=timedelta(minutes=5))
+    claimed.run.refresh_from_db()
+    job.refresh_from_db()
+    assert (claimed.run.status, RunLog.objects.waiting().count()) == (Status.CANCELLED, 0)
+    assert job.postponed_until is None, "it holds no place"
     (following,) = play.tick(180)
     assert (following.run.attempt, following.run.trigger) == (1, "schedule")
 

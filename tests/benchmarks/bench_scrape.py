@@ -26,6 +26,7 @@ LABELS = "application/openmetrics-text;version=1.0.0"
 
 def fill() -> None:
     """Make the jobs, with counters and runs of the past."""
+    from scheduler.engine.db.bulk import insert_runs
     from scheduler.models import Job, RunLog, Status, Tally
     from scheduler.schedules import Every
 
@@ -44,7 +45,7 @@ def fill() -> None:
     ended = {"started_at": start, "finished_at": start, "status": Status.SUCCEEDED}
     for number in range(RUNS_EACH):
         at = start - timedelta(minutes=number + 1)
-        RunLog.objects.bulk_create(RunLog(job=job, scheduled_for=at, **ended) for job in jobs)
+        insert_runs("default", [RunLog.of(job, scheduled_for=at, **ended) for job in jobs])
 
 
 def scrapes() -> tuple[list[float], list[float], int]:

@@ -33,6 +33,7 @@ class SchedulerConfig(AppConfig):
         _register_task_types()
         autodiscover()
         autoreload_started.connect(watch_failed)
+        post_migrate.connect(_forget_carriers, sender=self)
         post_migrate.connect(_make_jobs, sender=self)
         pre_save.connect(replan_loaded, sender=Job)
         jobs_changed.connect(channel.tell_of_jobs)
@@ -46,6 +47,13 @@ def _register_task_types() -> None:
         from scheduler.runtime.activities import get_scheduler, register_from_settings
 
         register_from_settings(get_scheduler())
+
+
+def _forget_carriers(using: str, **sent: Any) -> None:
+    """Look again for the jobs that carry tasks: a `flush` has removed them, and may give their numbers to others."""
+    from scheduler.engine.tasks.carriers import forget_all
+
+    forget_all(using)
 
 
 def _make_jobs(using: str, **sent: Any) -> None:

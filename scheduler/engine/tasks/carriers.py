@@ -46,6 +46,12 @@ def forget(using: str, carrier: Carrier) -> None:
     _known.pop((using, carrier.name), None)
 
 
+def forget_all(using: str) -> None:
+    """Look for every job of a database again."""
+    for known in [known for known in _known if known[0] == using]:
+        _known.pop(known, None)
+
+
 def _looked_for(using: str, carrier: Carrier) -> int:
     job = Job.objects.using(using).filter(name=carrier.name).first() or _made(using, carrier)
     if job.source != carrier.source:

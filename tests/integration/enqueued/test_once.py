@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.core.management.sql import emit_post_migrate_signal
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
@@ -27,7 +28,7 @@ from scheduler.engine.retention.prune import prune
 from scheduler.engine.retention.tasks import forget_run_keys
 from scheduler.engine.sync.follow_code import sync
 from scheduler.engine.tasks import keys
-from scheduler.engine.tasks.carriers import _known
+from scheduler.engine.tasks.carriers import _known, forget_all
 from scheduler.engine.tasks.claim import claim_tasks
 from scheduler.exceptions import InvalidOption, Refused, UnknownTask
 from scheduler.executors.call import context_for
@@ -219,6 +220,15 @@ def test_who_was_slower_takes_back_what_it_wrote_I1(monkeypatch):
     second = run_once("report", {"number": 2}, key="k")
     assert (second.pk, second.kwargs) == (first[1].pk, {"number": 2})
     assert open_rows() == [second.pk]
+
+
+def test_after_a_flush_each_job_is_looked_for_again_I20(engine):
+    run = run_once("report", {"number": 1})
+    _known["default", "once:report"] = run.job_id, once._carrier_of(registry.get("report"))
+    _known["other", "once:report"] = _known["default", "once:report"]
+    emit_post_migrate_signal(verbosity=0, interactive=False, db="default")
+    assert {using for using, _ in _known} == {"other"}
+    forget_all("other")
 
 
 @pytest.mark.skipif(connection.vendor == "mysql", reason="one statement there cannot compare the name of the job")

@@ -2,17 +2,27 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q, QuerySet, Value
 
+from scheduler.conf import conf
 from scheduler.engine.base import Engine
+from scheduler.engine.db.fast_read import SOME_INSTANT, CompiledQuery
 from scheduler.engine.limits import full_groups
 from scheduler.engine.mend.miscounts import miscounts
 from scheduler.engine.views.conditions import BROKEN, IN_STATE, INVALID, stuck_jobs
 from scheduler.engine.views.expected import UNMET, Unmet, watched
 from scheduler.engine.views.failing import candidates
-from scheduler.engine.views.overdue import overdue, overdue_jobs, overdue_tasks, perhaps_overdue
+from scheduler.engine.views.overdue import (
+    OVERDUE_AFTER,
+    TASKS_OVERDUE_AFTER,
+    overdue,
+    overdue_jobs,
+    overdue_tasks,
+    perhaps_overdue,
+)
 from scheduler.models import Job, JobState
 from scheduler.models.carriers import CARRIERS
 from scheduler.problems.base import Problem, cut
@@ -22,28 +32,40 @@ NAMED = 10
 """So many jobs of a kind are named; the others are counted."""
 
 ORPHANED = IN_STATE[JobState.ORPHANED]
+COUNTED = {
+    "total": ~CARRIERS,
+    "carriers": CARRIERS,
+    "running": IN_STATE[JobState.RUNNING],
+    "broken": BROKEN,
+    "paused": IN_STATE[JobState.PAUSED] & ~CARRIERS,
+    "orphaned": ORPHANED,
+    "invalid": INVALID,
+    "overdue": perhaps_overdue(SOME_INSTANT),
+    "with_overdue_tasks": CARRIERS & Q(pk__in=overdue_tasks(SOME_INSTANT).values("job")),
+    "stuck": Q(pk__in=stuck_jobs()),
+    "failed_last": Q(pk__in=candidates().order_by().values("pk")),
+    "watched": Q(pk__in=watched().order_by().values("pk")),
+}
+"""The conditions on jobs of which it is told how many there are; `SOME_INSTANT` stands for now."""
 
 
 def counted(now: datetime) -> dict[str, int]:
     """Return how many jobs there are of each kind that is told. One query, and two more where some may be overdue and
     a group is full."""
-    found: dict[str, int] = Job.objects.aggregate(
-        total=Count("pk", filter=~CARRIERS),
-        carriers=Count("pk", filter=CARRIERS),
-        running=Count("pk", filter=IN_STATE[JobState.RUNNING]),
-        broken=Count("pk", filter=BROKEN),
-        paused=Count("pk", filter=IN_STATE[JobState.PAUSED] & ~CARRIERS),
-        orphaned=Count("pk", filter=ORPHANED),
-        invalid=Count("pk", filter=INVALID),
-        overdue=Count("pk", filter=perhaps_overdue(now)),
-        with_overdue_tasks=Count("pk", filter=CARRIERS & Q(pk__in=overdue_tasks(now).values("job"))),
-        stuck=Count("pk", filter=Q(pk__in=stuck_jobs())),
-        failed_last=Count("pk", filter=Q(pk__in=candidates().order_by().values("pk"))),
-        watched=Count("pk", filter=Q(pk__in=watched().order_by().values("pk"))),
-    )
+    (row,) = _counts(Engine().using, conf.DEFAULT_GROUP).rows(now - OVERDUE_AFTER, now - TASKS_OVERDUE_AFTER)
+    found = dict(zip(COUNTED, row[1:], strict=True))
     if found["overdue"] and full_groups(Engine()):
         found["overdue"] = Job.objects.filter(overdue(now)).count()
     return found
+
+
+@lru_cache(maxsize=16)
+def _counts(using: str, default_group: str) -> CompiledQuery:
+    """Every page of the admin, every scrape and every question about health asks this, and Django takes longer to
+    compile it than a database to answer. `default_group` stands in it."""
+    counts = {name: Count("pk", filter=condition) for name, condition in COUNTED.items()}
+    rows = Job.objects.using(using).order_by().values(tag=Value("jobs")).annotate(**counts)
+    return CompiledQuery(rows, SOME_INSTANT - OVERDUE_AFTER, SOME_INSTANT - TASKS_OVERDUE_AFTER)
 
 
 def stuck() -> list[Job]:

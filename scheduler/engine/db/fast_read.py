@@ -20,19 +20,20 @@ INSTANT: Any = InstantField()
 
 
 class CompiledQuery:
-    """A query that differs in one value at most from one time to the next, compiled once: `stands` stands for it."""
+    """A query that differs in some values at most from one time to the next, compiled once: `stands` stand for them."""
 
-    def __init__(self, rows: models.QuerySet[Any, Any], stands: Any = SOME_INSTANT) -> None:
+    def __init__(self, rows: models.QuerySet[Any, Any], *stands: Any) -> None:
         compiler = rows.query.get_compiler(using=rows.db)
         self._using = rows.db
         self._statement, self._parameters = compiler.as_sql()
         self._converters = compiler.get_converters([one for one, *_ in compiler.select])
-        self._places = {place for place, value in enumerate(self._parameters) if value == self._prepared(stands)}
+        places = [self._prepared(one) for one in stands or (SOME_INSTANT,)]
+        self._places = {place: places.index(one) for place, one in enumerate(self._parameters) if one in places}
 
-    def rows(self, of: Any = None) -> Iterator[tuple[Any, ...]]:
-        """Ask about a value; yields each row as `values_list` does."""
-        value = self._prepared(of)
-        parameters = [value if place in self._places else other for place, other in enumerate(self._parameters)]
+    def rows(self, *of: Any) -> Iterator[tuple[Any, ...]]:
+        """Ask about values, in the order of those that stand for them; yields each row as `values_list` does."""
+        given, known = [self._prepared(one) for one in of], self._places
+        parameters = [given[known[place]] if place in known else other for place, other in enumerate(self._parameters)]
         return _read(self._using, self._statement, parameters, self._converters)
 
     def _prepared(self, value: Any) -> Any:

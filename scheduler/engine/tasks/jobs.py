@@ -29,4 +29,4 @@ def _jobs(using: str, ids: set[int]) -> dict[int, Job]:
 
 @lru_cache(maxsize=16)
 def _one_job(using: str) -> CompiledQuery:
-    return CompiledQuery(Job.objects.using(using).filter(pk=SOME_ID), stands=SOME_ID)
+    return CompiledQuery(Job.objects.using(using).filter(pk=SOME_ID), SOME_ID)

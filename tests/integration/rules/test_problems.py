@@ -14,7 +14,7 @@ from django.db import OperationalError, connection, connections
 from django.test.utils import CaptureQueriesContext
 from django.utils.translation import override
 
-from scheduler.engine.control import reset_job, run_now
+from scheduler.engine.control import pause_group, reset_job, run_now
 from scheduler.engine.db import migrated
 from scheduler.engine.db.migrated import why_read_only
 from scheduler.engine.views.failing import failing_jobs
@@ -23,7 +23,7 @@ from scheduler.health import get_scheduler_status
 from scheduler.models import Instance, Job, RunLog, Status, Trigger
 from scheduler.problems import SEVERITIES, Problem, process, survey
 from scheduler.problems.base import WORDS
-from scheduler.problems.jobs import NAMED
+from scheduler.problems.jobs import NAMED, counted
 from scheduler.registry import registry
 from scheduler.runtime import current
 from scheduler.schedules import AfterJobs, Cron, Every, Manual, Monthly, OnActivity
@@ -42,6 +42,15 @@ def lives(clock):
 def found(code=None):
     """Return code and subject of each problem."""
     return [(one.code, one.subject) for one in survey().problems if code in (None, one.code)]
+
+
+def test_what_is_counted_once_for_all_follows_the_clock_and_the_default_group(lives, settings):
+    make_job("job", columns={"wake_at": at(0), "next_run_at": at(0), "stale": False})
+    assert [counted(at(seconds))["overdue"] for seconds in (30, 90, 30)] == [0, 1, 0]
+    pause_group("serial")
+    for group, paused in (("serial", 1), ("", 0), ("serial", 1)):
+        settings.SCHEDULER_DEFAULT_GROUP = group
+        assert (counted(at(90))["paused"], counted(at(90))["overdue"]) == (paused, 1 - paused)
 
 
 def test_every_kind_of_problem_has_words_and_a_severity():

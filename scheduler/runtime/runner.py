@@ -194,10 +194,18 @@ class Runner(Parts):
         self.pool.wait_until_idle(self._seconds_for_runs())
 
     def _close_and_go(self) -> None:
-        """Leave only when nothing is held: a registered instance without heartbeats is declared dead, its runs lost."""
+        """Leave, on a second connection where the first one breaks just then."""
         if not self.member.entered:
             return  # the tables may not be there
-        self._closed = self.close_held("its process was stopped", blameless=True)
+        try:
+            self._go()
+        except DatabaseError:
+            drop_connections()
+            self._go()
+
+    def _go(self) -> None:
+        """Leave only when nothing is held: a registered instance without heartbeats is declared dead, its runs lost."""
+        self._closed += self.close_held("its process was stopped", blameless=True)
         self.member.leave()
 
     def _tell_of_closed(self) -> None:

@@ -16,6 +16,8 @@ ANYWHERE: dict[str, Fault] = {
     "freeze": harm_processes.freeze,
     "rescue": harm_processes.in_rescue("kill"),
     "freeze-rescue": harm_processes.in_rescue("freeze"),
+    "kill-saving": harm_processes.first_at("saving", "kill"),
+    "freeze-saving": harm_processes.first_at("saving", "freeze"),
     "rolling": harm_processes.rolling_restart,
     "no-threads": harm_processes.no_threads,
     "no-descriptors": harm_processes.no_descriptors,

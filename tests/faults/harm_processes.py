@@ -16,7 +16,7 @@ from tests.faults.timing import mono, pause, wait_for, wall
 
 POINTS = (
     "claim-before-commit", "claim-after-commit", "handled", "finish-before-commit", "finish-after-commit",
-    "heartbeat", "heartbeat-written", "saving",
+    "heartbeat", "heartbeat-written",
 )  # fmt: skip
 FREEZE_SECONDS = 5.5
 """Longer than the time to live of the rig."""
@@ -29,6 +29,8 @@ HIT_SECONDS = 3.0
 ASK_SECONDS = 12.0
 AT_POINT_SECONDS = 8.0
 RESCUE_SECONDS = 12.0
+FIRST_SECONDS = 30.0
+"""How long a fault waits for the first process at a point that few come to."""
 POISON_SECONDS = 20.0
 NO_DESCRIPTORS = resource.RLIMIT_NOFILE, 3
 """So many are always taken, so a process with this limit gets none."""
@@ -91,6 +93,20 @@ def _met(rig: Round, point: str, action: str, since: float) -> list[Line]:
     return [line for line in rig.lines() if (line.event, line.point) == (event, point) and line.mono > since]
 
 
+def first_at(name: str, action: str) -> Fault:
+    """Kill or freeze the process that comes first to a named point: one that only those come to who run one job."""
+
+    def fault(rig: Round, rng: Random) -> int:
+        armed = mono()
+        for runner in rig.runners:
+            runner.steer("point", f"{name}:{action}:{rng.randint(1, 4)}")
+        struck = wait_for(lambda: _met(rig, name, action, armed), FIRST_SECONDS)
+        _thaw_all_later(rig, bool(struck) and action == "freeze")
+        return int(bool(struck))
+
+    return fault
+
+
 def in_rescue(action: str) -> Fault:
     """Kill one process, and harm whoever rescues its runs in the middle of that: another one, or its own successor."""
 
@@ -107,12 +123,12 @@ def in_rescue(action: str) -> Fault:
     return fault
 
 
-def _thaw_all_later(rig: Round, struck: bool) -> None:
+def _thaw_all_later(rig: Round, is_frozen: bool) -> None:
     """Those who come to the point while one is frozen there are not frozen too: that would never end."""
     with rig.outage(*rig.runners):
         for runner in rig.runners:
             runner.disarm()
-        pause(FREEZE_SECONDS if struck else 0)
+        pause(FREEZE_SECONDS if is_frozen else 0)
         for runner in rig.runners:
             runner.thaw()
 

@@ -142,13 +142,18 @@ def test_a_claim_whose_answer_comes_after_the_lease_is_given_back_and_not_starte
     assert [claimed.run.scheduled_for for claimed in parts.pool.submitted] == [at(120)]
 
 
-def test_an_unheard_claim_that_is_found_after_the_lease_is_not_started_I2_I5(parts, stalled, monkeypatch):
+def claim_unheard(parts, monkeypatch):
+    """Have a pass claim what is due, and end before it knows."""
     parts.dispatcher.step()
     parts.pass_time(60)
     with monkeypatch.context() as broken:
         broken.setattr(parts.dispatcher, "_hand_over", lambda passed: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             parts.dispatcher.step()
+
+
+def test_an_unheard_claim_that_is_found_after_the_lease_is_not_started_I2_I5(parts, stalled, monkeypatch):
+    claim_unheard(parts, monkeypatch)
     stalled("unheard_claims")
     parts.dispatcher.step()
     assert parts.pool.submitted == []
@@ -160,12 +165,7 @@ def test_an_unheard_claim_that_is_found_after_the_lease_is_not_started_I2_I5(par
 def test_an_unheard_claim_whose_job_was_given_another_task_is_left_to_others_I17(parts, monkeypatch):
     """A release that has just come registers it. This process could start nothing more, until it was stopped."""
     job = make_job(on_lost="retry")
-    parts.dispatcher.step()
-    parts.pass_time(60)
-    with monkeypatch.context() as broken:
-        broken.setattr(parts.dispatcher, "_hand_over", lambda passed: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            parts.dispatcher.step()
+    claim_unheard(parts, monkeypatch)
     Job.objects.filter(pk=job.pk).update(task="of the new release")
     make_job("mine", planned_at=at(1))
     parts.dispatcher.step()

@@ -114,10 +114,10 @@ def with_attention(jobs: QuerySet[Job], request: HttpRequest) -> QuerySet[Any, A
 
 def listed_of(admin: Any, request: HttpRequest, jobs: QuerySet[Job]) -> QuerySet[Any, Any]:
     """Return the jobs of a list with `attention`, annotated once: a page asks ten times, each of milliseconds."""
-    annotated: QuerySet[Any, Any] = once_in(
-        request, f"scheduler_listed_{id(admin)}", lambda: with_attention(jobs, request)
-    ).all()
-    return annotated
+    listed: dict[Any, QuerySet[Any, Any]] = once_in(request, "scheduler_listed", dict)
+    if admin not in listed:
+        listed[admin] = with_attention(jobs, request)
+    return listed[admin].all()
 
 
 def led_back(admin: Any, request: HttpRequest, address: str) -> HttpResponse:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from types import NoneType
 from typing import Any, TypeVar
 
@@ -115,11 +116,37 @@ def part_of(model: type[M], using: str, names: Iterable[str], values: Iterable[A
 def _fetched(using: str, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
     def fetch() -> list[tuple[Any, ...]]:
         with connections[using].cursor() as cursor:
+            _read_instants_quickly(connections[using], cursor)
             cursor.execute(statement, parameters)
             rows: list[tuple[Any, ...]] = cursor.fetchall()
         return rows
 
     return read_with_distrust(using, fetch)
+
+
+def _read_instants_quickly(connection: Any, cursor: Any) -> None:
+    """Have this cursor read instants by the interpreter's own parser: psycopg takes ten times as long for each."""
+    adapters = getattr(cursor.cursor, "adapters", None)
+    if connection.vendor != "postgresql" or adapters is None or connection.timezone is not UTC:
+        return
+    from psycopg.pq import Format
+
+    usual = adapters.get_loader(adapters.types["timestamptz"].oid, Format.TEXT)
+    adapters.register_loader("timestamptz", _quick(usual))
+
+
+@lru_cache(maxsize=64)
+def _quick(usual: Any) -> type[Any]:
+    """Return a loader of instants that leaves what is none of the usual ones, in UTC, to another loader."""
+
+    def load(loader: Any, data: Any) -> Any:
+        text = bytes(data).decode("ascii", "replace")
+        try:
+            return datetime.fromisoformat(text) if text.endswith("+00") else usual.load(loader, data)
+        except ValueError:
+            return usual.load(loader, data)
+
+    return type("QuickInstant", (usual,), {"load": load})
 
 
 def _needs_nothing(values: Sequence[Any], field: Any) -> bool:

@@ -1,8 +1,11 @@
 """Many rows, one statement: on condition, on every database."""
 
-import pytest
+from datetime import UTC
 
-from scheduler.engine.db import bulk
+import pytest
+from django.db import connection
+
+from scheduler.engine.db import bulk, fast_read
 from scheduler.engine.db.bulk import LONGEST_STATEMENT, LostRace, insert_runs, update_rows
 from scheduler.engine.db.fast_read import read_rows
 from scheduler.models import Job, RunLog
@@ -91,3 +94,30 @@ def test_no_two_rows_share_a_dict_even_an_empty_one(jobs):
     first, *others = read_rows(Job.objects.order_by("name"))
     first.state["seen"] = first.kwargs["seen"] = True
     assert [(job.state, job.kwargs) for job in others] == [({}, {}), ({}, {})]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="other drivers need no help to read instants")
+@pytest.mark.parametrize(
+    "text", ["2026-03-02 12:00:00", "1900-01-01 00:00:00.1", "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"]
+)
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
+def test_instants_are_read_as_the_driver_reads_them(jobs, monkeypatch, zone, text):
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE scheduler_job SET wake_at = %s WHERE id = %s", [f"{text}+00", jobs[0].pk])
+        cursor.execute("SELECT set_config('TimeZone', %s, true)", [zone])
+        quick = [row.wake_at for row in read_rows(Job.objects.order_by("pk"))]
+        monkeypatch.setattr(fast_read, "_read_instants_quickly", lambda *_: None)
+        usual = [row.wake_at for row in read_rows(Job.objects.order_by("pk"))]
+    assert quick == usual
+    assert [str(one) for one in quick] == [str(one) for one in usual]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="other drivers need no help to read instants")
+def test_the_driver_reads_no_instant_of_rows_that_are_read_in_bulk(jobs, monkeypatch):
+    from psycopg.types.datetime import TimestamptzLoader
+
+    def refuse(*_):
+        raise AssertionError("read slowly")
+
+    monkeypatch.setattr(TimestamptzLoader, "load", refuse)
+    assert [row.created_at.tzinfo for row in read_rows(Job.objects.order_by("pk"))] == [UTC] * len(jobs)

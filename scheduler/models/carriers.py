@@ -7,6 +7,8 @@ from scheduler.models.names import DJANGO_TASKS as DJANGO_TASKS
 
 ONE_OFFS = "run once"
 """The source of a job that carries the runs of one task that `run_once` has promised."""
+ONE_OFF_PREFIX = "once:"
+"""How such a job is named, before the name of the task."""
 SOURCES = (DJANGO_TASKS, ONE_OFFS)
 """No module has such a name."""
 CARRIERS = Q(source__in=SOURCES)

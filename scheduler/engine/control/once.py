@@ -17,7 +17,7 @@ from scheduler.engine.tasks.enqueue import Waiting, put
 from scheduler.engine.tasks.keys import put_under, waiting_under
 from scheduler.exceptions import InvalidOption
 from scheduler.models import Job, RunLog
-from scheduler.models.carriers import ONE_OFFS
+from scheduler.models.carriers import ONE_OFF_PREFIX, ONE_OFFS
 from scheduler.models.primary import locked
 from scheduler.policy import Policy
 from scheduler.policy.executor import executor_named
@@ -29,8 +29,6 @@ from scheduler.schedules.linked import NAME_LENGTH
 
 Delay = timedelta | str | float
 """A time from now: a timedelta, text such as `1h30m`, or seconds."""
-PREFIX = "once:"
-"""How the jobs are named that carry these runs, before the name of the task."""
 UNLIMITED = 1_000_000
 """Runs of one task at once: groups are limited, these are not."""
 OPTIONS = (
@@ -93,7 +91,7 @@ def cancel_once(task: str, key: str, *, actor: str = "") -> RunLog | None:
     InvalidOption.
     """
     using = Engine().using
-    name = f"{PREFIX}{checked_text('task', task)}"
+    name = f"{ONE_OFF_PREFIX}{checked_text('task', task)}"
     checked_key("key", key)
     checked_text("actor", actor)
     job_id = Job.objects.using(using).filter(name=name, source=ONE_OFFS).values_list("pk", flat=True).first()
@@ -111,12 +109,12 @@ async def acancel_once(task: str, key: str, *, actor: str = "") -> RunLog | None
 
 def _carrier_of(task: Task) -> Carrier:
     """Return what the job is made of that carries these runs of a task; raises InvalidOption where none can."""
-    name, executor = f"{PREFIX}{task.name}", executor_named(task.policy.executor)
+    name, executor = f"{ONE_OFF_PREFIX}{task.name}", executor_named(task.policy.executor)
     if executor.hands_over:
         text = f"The runs of {task.name!r} are handed over to {executor.name!r}; run_once starts runs here only."
         raise InvalidOption(text, field="task")
     if len(name) > NAME_LENGTH:
-        most = NAME_LENGTH - len(PREFIX)
+        most = NAME_LENGTH - len(ONE_OFF_PREFIX)
         raise InvalidOption(f"The name {shown(task.name)} is too long for run_once, which takes {most} characters.")
     options = {option: getattr(task.policy, option) for option in OPTIONS}
     policy = Policy(overlap=Overlap.ALLOW, max_concurrent=UNLIMITED, breaker_threshold=None, **options)

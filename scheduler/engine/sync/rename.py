@@ -3,13 +3,17 @@
 from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
+
 from scheduler.engine.base import Engine
 from scheduler.engine.db.transactions import rewrite
 from scheduler.engine.events import CODE
 from scheduler.engine.sync.served import served_elsewhere
 from scheduler.models import Job
+from scheduler.models.carriers import ONE_OFF_PREFIX, ONE_OFFS
 from scheduler.registry import Task
 from scheduler.schedules import dependent_kinds
+from scheduler.schedules.linked import NAME_LENGTH
 
 
 def rename_jobs(engine: Engine, now: datetime) -> int:
@@ -42,11 +46,20 @@ def _to_rename(engine: Engine) -> list[Task]:
 def _rename(engine: Engine, task: Task) -> int:
     jobs, old = Job.objects.using(engine.using), task.renamed_from
     count = rewrite(jobs.filter(name=old), lambda job: {"name": task.name, **_moved(job, task)}, actor=CODE)
+    _rename_one_offs(jobs, task)
     rewrite(jobs.filter(task=old).order_by("pk"), lambda job: _moved(job, task), actor=CODE)
     rewrite(
         jobs.filter(schedule_kind__in=dependent_kinds()).order_by("pk"), lambda job: _waiting(job, task), actor=CODE
     )
     return count
+
+
+def _rename_one_offs(jobs: QuerySet[Job], task: Task) -> None:
+    """Have the job of what `run_once` promised follow: a key of the task would wait twice, under either name."""
+    name = f"{ONE_OFF_PREFIX}{task.name}"
+    if len(name) <= NAME_LENGTH and not jobs.filter(name=name).exists():
+        old = jobs.filter(name=f"{ONE_OFF_PREFIX}{task.renamed_from}", source=ONE_OFFS)
+        rewrite(old, lambda job: {"name": name}, actor=CODE)
 
 
 def _moved(job: Job, task: Task) -> dict[str, Any]:

@@ -8,11 +8,12 @@ from django.core.management import call_command
 
 from scheduler.activity.api import users_to_note
 from scheduler.engine.base import Engine
-from scheduler.engine.control import add_job, get_job, remove_orphans, set_job, update_job
+from scheduler.engine.control import add_job, cancel_once, get_job, remove_orphans, run_once, set_job, update_job
 from scheduler.engine.sync.follow_code import ensure_job, follow_renamed, make_first_jobs, sync
 from scheduler.exceptions import InvalidOption, InvalidSchedule
 from scheduler.models import Instance, Job, RunLog, Status
-from scheduler.registry import Registry, register
+from scheduler.models.carriers import ONE_OFFS
+from scheduler.registry import Registry, register, registry
 from scheduler.schedules import AfterJobs, DailyAt, Every, OnActivity
 from tests.factories import T0, at, claim_one, finish, make_engine, make_job, make_registry, run_at, tick_at
 
@@ -85,6 +86,25 @@ class TestRenamedFrom:
         sync(make_engine(tasks=self.tasks(), now=at(90)), at(90))
         assert Job.objects.get(name="another").task == "new"
         assert Job.objects.get(name="child").schedule == AfterJobs("new", on="finish")
+
+    def test_what_was_promised_once_follows_with_its_key(self, old, known, clock):
+        register("old")(lambda **kwargs: None)
+        promised = run_once("old", key="a")
+        registry.remove("old")
+        sync(make_engine(tasks=self.tasks(), now=at(90)), at(90))
+        register("new")(lambda **kwargs: None)
+        assert run_once("new", {"n": 1}, key="a").pk == promised.pk, "moved, not promised twice"
+        assert Job.objects.values_list("name", "task").get(source=ONE_OFFS) == ("once:new", "new")
+        assert cancel_once("new", "a").pk == promised.pk
+
+    def test_what_was_promised_once_under_both_names_stays_apart(self, old, known, clock):
+        for name in ("old", "new"):
+            register(name)(lambda **kwargs: None)
+            run_once(name, key="a")
+            registry.remove(name)
+        sync(make_engine(tasks=self.tasks(), now=at(90)), at(90))
+        names = Job.objects.filter(source=ONE_OFFS).order_by("name").values_list("name", "task")
+        assert list(names) == [("once:new", "new"), ("once:old", "new")], "each has what waits in it"
 
     def test_nothing_is_renamed_while_both_names_are_there(self, old):
         sync(make_engine(tasks=self.tasks(old="every 1m"), now=at(90)), at(90))

@@ -65,7 +65,8 @@ class Distinct:
 
 MICROSECOND, CLOCK_WAS_SET = timedelta(microseconds=1), timedelta(minutes=1)
 distinct = Distinct()
-os.register_at_fork(after_in_child=distinct.renew_lock)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=distinct.renew_lock)
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 

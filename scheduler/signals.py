@@ -88,4 +88,5 @@ def _renew_locks() -> None:
             signal.lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_renew_locks)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_locks)

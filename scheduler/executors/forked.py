@@ -62,7 +62,7 @@ def spare_forks(before_us: Mapping[signal.Signals, Any], handler: Callable[..., 
     be taken away again, so there is one for all handlers.
     """
     global _hears_forks
-    if not _hears_forks:
+    if not _hears_forks and hasattr(os, "register_at_fork"):
         _hears_forks = True
         os.register_at_fork(before=_hold_signals, after_in_parent=_let_signals_go, after_in_child=_restore_handlers)
     _handlers.append((before_us, handler))

@@ -92,4 +92,5 @@ def _forget() -> None:
     _runner = None
 
 
-os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget)

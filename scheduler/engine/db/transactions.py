@@ -49,7 +49,8 @@ def _renew_locks() -> None:
     _one_writer, _next_writer, _heartbeat = threading.RLock(), threading.RLock(), threading.Lock()
 
 
-os.register_at_fork(after_in_child=_renew_locks)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def has_one_writer(using: str) -> bool:

@@ -48,8 +48,9 @@ def told_run(request: HttpRequest, run: RunLog) -> Json:
 
 
 def told_written(request: HttpRequest, response: HttpResponse, name: str, *, created: bool = False) -> Json:
-    """Return a job after a write."""
-    return told_one(request, response, name) | {"created": created}
+    """Return a job after a write of its definition."""
+    told = told_one(request, response, name) | {"created": created}
+    return told if told.get("enabled", True) else told | {"next_run": told["would_run_at"]}
 
 
 def keyed_of(request: HttpRequest, key: str, body: Any) -> KeyedRequest | None:

@@ -1,5 +1,7 @@
 """Change: the definition of jobs."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -9,7 +11,7 @@ from ninja.responses import Status
 
 from scheduler.api.etag import refuse_both, versions_in, wants_new
 from scheduler.api.parameters import IdempotencyKey, IfMatch, IfNoneMatch, Name
-from scheduler.api.problem import LONGEST_FIELD, ApiProblem, wrong
+from scheduler.api.problem import LONGEST_FIELD, ApiProblem, problem_of, wrong
 from scheduler.api.rights import Right, actor_of, may, require
 from scheduler.api.router import operation
 from scheduler.api.schemas.base import Json, unknown_field
@@ -18,7 +20,7 @@ from scheduler.api.schemas.job import JobWritten, JobWrittenNamed
 from scheduler.api.telling import keyed_of, told_written
 from scheduler.arguments import did_you_mean, is_name
 from scheduler.engine import control
-from scheduler.exceptions import Refused
+from scheduler.exceptions import InvalidSchedule, Refused
 from scheduler.models import Job
 from scheduler.safetext import shown
 
@@ -44,12 +46,13 @@ def put_job(
 ) -> Status[Json]:
     """Create a job, or replace its definition.
 
-    What is left out has its default afterwards. A new job takes the permission `add_job` too.
+    What is left out has its default afterwards; `next_run` of a disabled job is when it would start. A new job takes
+    the permission `add_job` too.
     """
     if not (is_name(name) and Job.objects.filter(name=name).exists()):
         require(request, Right.ADD)
     keyed = keyed_of(request, idempotency_key, body.model_dump(exclude_unset=True, mode="json"))
-    given = {"task": name, **_given(name, body), "actor": actor_of(request)}
+    given = {**_whole(name, body), "actor": actor_of(request)}
     versions = versions_in(if_match)
     if wants_new(if_none_match):
         refuse_both(versions)
@@ -76,7 +79,8 @@ def _add(request: HttpRequest, keyed: control.KeyedRequest | None, name: str, gi
 def patch_job(request: HttpRequest, response: HttpResponse, name: Name, body: JobPatch, if_match: IfMatch) -> Json:
     """Change single fields of a job.
 
-    What is left out stays as it is; null clears a field where that may be. `{"enabled": false}` turns the job off.
+    What is left out stays as it is; null clears a field where that may be. `{"enabled": false}` turns the job off, and
+    `next_run` is when it would start.
     """
     control.get_job(name)
     return _update(request, response, name, if_match, _given(name, body))
@@ -110,12 +114,34 @@ def put_schedule(
         raise wrong(named[1] if named else "body", f"Give exactly one of {', '.join(FORMS)}.")
     job = control.get_job(name)
     changes = _OF_FORM[named[0]](job, data)
-    if changes != OFF:
+    if changes == OFF:
+        return _update(request, response, name, if_match, changes)
+    with _naming_what_was_sent(named[0]):
         changes = _checked(name, changes) | {"enabled": True}
-    return _update(request, response, name, if_match, changes)
+        return _update(request, response, name, if_match, changes)
 
 
 OFF = {"enabled": False}
+
+
+@contextmanager
+def _naming_what_was_sent(form: str) -> Iterator[None]:
+    """Name the fields of the form that the caller chose, not those of the schedule that it became."""
+    try:
+        yield
+    except (ApiProblem, InvalidSchedule) as error:
+        problem = problem_of(error)
+        if problem is None:
+            raise
+        found = [(_as_sent(form, field), message) for field, message in problem.errors]
+        raise ApiProblem(problem.code, problem.detail, found) from error
+
+
+def _as_sent(form: str, field: str) -> str:
+    part = field.removeprefix("schedule").removeprefix(".")
+    if form == "type":
+        return part or "body"
+    return part if form == "cron" and part == "timezone" else form
 
 
 def _update(request: HttpRequest, response: HttpResponse, name: str, if_match: str, changes: Json) -> Json:
@@ -128,10 +154,27 @@ def _given(name: str, body: Any) -> Json:
     return _checked(name, body.model_dump(exclude_unset=True))
 
 
+def _whole(name: str, body: Any) -> Json:
+    """Return the fields of a whole definition: without a task, that of the name of the job."""
+    given: Json = body.model_dump(exclude_unset=True)
+    if "task" in given:
+        return _checked(name, given)
+    given["task"] = name
+    if errors := control.wrong_fields(name, given):
+        if "task" in errors:
+            errors["task"] = f"`task` is missing, so the task of the name of the job was looked for. {errors['task']}"
+        raise _wrong_fields(errors)
+    return given
+
+
 def _checked(name: str, given: Json) -> Json:
     if errors := control.wrong_fields(name, given):
-        raise ApiProblem("wrong_value", " ".join(errors.values()), list(errors.items()))
+        raise _wrong_fields(errors)
     return given
+
+
+def _wrong_fields(errors: dict[str, str]) -> ApiProblem:
+    return ApiProblem("wrong_value", " ".join(errors.values()), list(errors.items()))
 
 
 def _of_interval(job: Job, data: Json) -> Json:

@@ -1,4 +1,4 @@
-"""Groups, and everything: pause and resume."""
+"""Groups, and everything: how they stand, pause and resume."""
 
 from typing import Annotated
 
@@ -9,14 +9,29 @@ from scheduler.api.among import jobs_among, refuse_unless_all
 from scheduler.api.rights import Right, actor_of
 from scheduler.api.router import operation
 from scheduler.api.schemas.base import Json
-from scheduler.api.schemas.group import GroupOut, group_out
+from scheduler.api.schemas.group import GroupOut, GroupsOut, group_listed, group_out
 from scheduler.api.schemas.run import PauseGiven
 from scheduler.engine import control
+from scheduler.engine.base import Engine
+from scheduler.engine.db.shared_time import shared_now
+from scheduler.engine.views.at_work.groups import groups_at_work
 from scheduler.engine.views.pauses import paused_groups
-from scheduler.models import EVERYTHING
+from scheduler.models import EVERYTHING, Job
 
 GroupName = Annotated[str, Path(description="The name of the group.")]
 Pause = Annotated[PauseGiven, Body(PauseGiven())]
+
+
+@operation("GET", "/groups", right=Right.VIEW, answers={200: GroupsOut})
+def list_groups(request: HttpRequest) -> Json:
+    """List the groups by name, with their limits and pauses, and how many runs they have.
+
+    Those that no job has are listed where they are limited or paused. It costs a constant number of queries.
+    """
+    using, among = Engine().using, jobs_among(request, Right.VIEW)
+    jobs = Job.objects.using(using) if among is None else among
+    found = groups_at_work(jobs, paused_groups(), shared_now(using), unused=among is None)
+    return {"items": [group_listed(group) for group in sorted(found, key=lambda group: group.name)]}
 
 
 @operation("POST", "/groups/{path:group}/pause", right=Right.PAUSE, answers={200: GroupOut}, refuses=[404])

@@ -117,6 +117,11 @@ class Created(Schema):
 class JobWritten(JobOut, Created):
     """A job as it is after a write."""
 
+    next_run: Instant | None = Field(
+        description="When it starts next; of a disabled job when it would, as `would_run_at`. Reads of a job say null"
+        " there. Null while it is running or broken."
+    )
+
 
 class JobNamed(Schema):
     """A job, told to a caller without `view_job`."""

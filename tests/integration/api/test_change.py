@@ -3,8 +3,11 @@
 import json
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from scheduler import get_job, get_job_events
+from scheduler.api.ready import api
 from scheduler.engine.control import follow_code, pause_group
 from scheduler.models import Group, Job, JobEvent, RunLog
 from scheduler.policy.codec import to_json
@@ -46,11 +49,39 @@ def test_put_creates_and_then_replaces(boss):
     assert [event.actor for event in get_job_events("task")] == ["boss", "boss"]
 
 
-def test_a_disabled_job_is_told_what_its_next_run_would_be(boss):
+def test_a_disabled_job_is_told_what_its_next_run_would_be_and_a_read_says_null(boss):
     put = boss.put("/schedule/task", {"schedule": "every 1h", "enabled": False}).data
-    assert (put["created"], put["next_run"], put["would_run_at"]) == (True, None, LATER)
+    assert (put["created"], put["next_run"], put["would_run_at"]) == (True, LATER, LATER)
     patched = boss.patch("/schedule/task", {"schedule": "every 2h"}).data
-    assert (patched["created"], patched["next_run"], patched["would_run_at"]) == (False, None, "2026-03-02T14:00:00Z")
+    two_hours = "2026-03-02T14:00:00Z"
+    assert (patched["created"], patched["next_run"], patched["would_run_at"]) == (False, two_hours, two_hours)
+    off = boss.put("/schedule/task/schedule", {"interval_seconds": 0}).data
+    assert (off["enabled"], off["next_run"]) == (False, two_hours)
+    (listed,) = boss.get("/schedule").data["items"]
+    for read in (boss.get("/schedule/task").data, listed):
+        assert (read["next_run"], read["would_run_at"]) == (None, two_hours)
+
+
+def test_a_write_of_a_job_that_runs_or_is_broken_has_no_next_run(boss):
+    make_job("busy", schedule=Every(hours=1), columns={"active_runs": 1})
+    make_job("broken", schedule=Every(hours=1), columns={"broken_at": T0})
+    told = [boss.patch(f"/schedule/{name}", {"priority": 1}).data for name in ("busy", "broken")]
+    assert [(one["state"], one["next_run"]) for one in told] == [("running", None), ("broken", None)]
+
+
+def test_the_document_says_what_a_disabled_job_has_there():
+    schemas = api.get_openapi_schema(path_prefix="")["components"]["schemas"]
+    assert "of a disabled job when it would" in schemas["JobWritten"]["properties"]["next_run"]["description"]
+    assert "null while it is off" in schemas["JobOut"]["properties"]["next_run"]["description"]
+
+
+def test_a_put_without_a_task_says_that_it_is_missing(boss):
+    answer = boss.put("/schedule/tea", {"schedule": "every 1h", "retries": -1})
+    assert (answer.status_code, fields(answer)) == (422, ["retries", "task"])
+    told = {one["field"]: one["message"] for one in answer.data["errors"]}["task"]
+    assert told.startswith("`task` is missing, so the task of the name of the job was looked for. No task 'tea' is")
+    named = boss.put("/schedule/tea", {"schedule": "every 1h", "task": "tsk"})
+    assert "missing" not in named.data["detail"]
 
 
 def test_a_new_job_takes_the_right_to_add_one(user_with):
@@ -98,7 +129,7 @@ SLIPS = [
     ("PUT", "/schedule/job", {"schedule": "every 1h", "retrys": 1}, "retrys", "retries"),
     ("PUT", "/schedule/job/schedule", {"interval_second": 60}, "interval_second", "interval_seconds"),
     ("PUT", "/schedule/job/schedule", {"cron": "* * * * *", "timezon": "UTC"}, "timezon", "timezone"),
-    ("PUT", "/schedule/job/schedule", {"type": "every", "second": 60}, "schedule", "seconds"),
+    ("PUT", "/schedule/job/schedule", {"type": "every", "second": 60}, "body", "seconds"),
     ("POST", "/schedule/job/run", {"kwarg": {}}, "kwarg", "kwargs"),
     ("POST", "/schedule/job/pause", {"untill": None}, "untill", "until"),
     ("POST", "/groups/tea/pause", {"reasn": "x"}, "reasn", "reason"),
@@ -291,14 +322,19 @@ WRONG_FORMS = [
     ({"interval_seconds": -1}, "interval_seconds"),
     ({"interval_seconds": "60"}, "interval_seconds"),
     ({"interval_seconds": True}, "interval_seconds"),
-    ({"interval_seconds": 0.001}, "schedule.seconds"),
-    ({"interval_seconds": 1e300}, "schedule.seconds"),
-    ({"interval_minutes": 1e308}, "schedule.seconds"),
-    ({"text": "soon"}, "schedule"),
-    ({"cron": "61 * * * *"}, "schedule.minute"),
-    ({"cron": "* * * * *", "timezone": "Europe/Atlantis"}, "schedule.timezone"),
-    ({"type": "sometimes"}, "schedule.type"),
-    ({"type": "every", "seconds": 60, "jiter": 1}, "schedule"),
+    ({"interval_seconds": 0.001}, "interval_seconds"),
+    ({"interval_seconds": 1e300}, "interval_seconds"),
+    ({"interval_minutes": 1e308}, "interval_minutes"),
+    ({"text": "soon"}, "text"),
+    ({"text": "every now"}, "text"),
+    ({"text": "after job"}, "text"),
+    ({"cron": "x"}, "cron"),
+    ({"cron": "61 * * * *"}, "cron"),
+    ({"cron": "* * * * *", "timezone": "Europe/Atlantis"}, "timezone"),
+    ({"type": "sometimes"}, "type"),
+    ({"type": "every", "seconds": 0.01}, "seconds"),
+    ({"type": "cron", "expression": "x"}, "expression"),
+    ({"type": "every", "seconds": 60, "jiter": 1}, "body"),
 ]
 
 
@@ -434,6 +470,41 @@ def test_a_group_that_nothing_has_is_told_with_near_names(boss, act, settings):
         assert boss.post(f"/groups/{meant}/{act}").status_code == 200
     assert boss.post(f"/groups/zzz/{act}").data["detail"] == "No job and no setting names the group 'zzz'."
     assert not Group.objects.filter(name="zzz").exists()
+
+
+def test_the_groups_are_listed_with_their_limits_runs_and_pauses(boss, settings):
+    settings.SCHEDULER_GROUPS = {"serial": 1, "unused": 3}
+    busy = make_job("busy", columns={"group": "serial"})
+    busy.runs.create(scheduled_for=T0, status="running", due_at=T0, started_at=T0)
+    make_job("due", planned_at=T0 - HOUR, columns={"group": "serial"})
+    make_job("tea", columns={"group": "tea"})
+    make_job("alone")
+    pause_group("tea", reason="moving")
+    items = {one.pop("name"): one for one in boss.get("/groups").data["items"]}
+    assert list(items) == ["serial", "tea", "unused"]
+    assert items["serial"] == {
+        "paused": False, "pause": None, "jobs": 2, "limit": 1, "running": 1, "waiting": 1,
+    }  # fmt: skip
+    assert (items["tea"]["paused"], items["tea"]["pause"]["reason"], items["tea"]["limit"]) == (True, "moving", None)
+    assert (items["unused"]["jobs"], items["unused"]["limit"]) == (0, 3)
+    boss.post("/pause")
+    assert {one["pause"]["of"] for one in boss.get("/groups").data["items"]} == {"group", "everything"}
+
+
+def test_the_list_of_groups_costs_the_same_however_many_there_are(boss, settings):
+    def questions() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            assert boss.get("/groups").status_code == 200
+        return len(asked)
+
+    settings.SCHEDULER_GROUPS = {f"group{number}": 1 for number in range(20)}
+    make_job("job0", columns={"group": "group0"})
+    pause_group("group0")
+    few = questions()
+    for number in range(1, 20):
+        make_job(f"job{number}", columns={"group": f"group{number}"})
+        pause_group(f"group{number}")
+    assert questions() == few
 
 
 def test_a_group_that_code_has_paused_before_its_jobs_come_is_resumed(boss):

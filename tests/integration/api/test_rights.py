@@ -149,6 +149,14 @@ def test_a_job_that_the_project_leaves_out_is_nowhere(team, boss):
     assert RunLog.objects.filter(pk=run.pk, stop_requested_at=None).exists()
 
 
+def test_groups_of_jobs_that_are_left_out_are_not_listed(team, settings):
+    settings.SCHEDULER_GROUPS = {"secret": 1}
+    Job.objects.filter(name="theirs").update(group="hidden")
+    listed = {one["name"] for one in team.get("/groups").data["items"]}
+    assert "user0" in listed
+    assert not listed & {"hidden", "secret"}
+
+
 def test_what_concerns_every_job_takes_each_of_them(team):
     assert team.post("/groups/user0/pause").status_code == 200
     answer = team.post("/groups/othr/pause")

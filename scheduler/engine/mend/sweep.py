@@ -4,7 +4,6 @@ No write of ours leaves a difference; a lost row, a restored dump or a statement
 ever notice.
 """
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from scheduler.engine.dependencies import replan_dependents
 from scheduler.engine.events import CODE, SCHEDULER, event, write_events
 from scheduler.engine.mend.clock_change import TOLERANCE
 from scheduler.engine.mend.tallies import mend_tallies
+from scheduler.engine.mend.telling import Note, tell_mended, telling
 from scheduler.engine.mend.zones import tell_of_zones, zones_of_others
 from scheduler.engine.plan_basis import basis_of, basis_of_plan
 from scheduler.engine.replan import asked_at_once, planned_again
@@ -31,8 +31,6 @@ from scheduler.models.carriers import is_carrier
 from scheduler.models.job_columns import CLOSES, REFUSED, REPEATED, WHERE_IT_GOES_ON, repeated, to_replan
 from scheduler.models.primary import lock_in_order
 from scheduler.safetext import counted
-
-logger = logging.getLogger("scheduler")
 
 JOBS_AT_ONCE = 1000
 """Jobs that one sweep compares; the next sweep goes on behind them."""
@@ -100,24 +98,30 @@ def mend_counters(engine: Engine, page: Sequence[Job]) -> int:
     wrong = [job.pk for job in page if job.active_runs != living[job.pk]]
     if not wrong:
         return 0
-    return rewrite(Job.objects.using(engine.using).filter(pk__in=wrong).order_by("pk"), _counted_again, actor=SCHEDULER)
+    jobs = Job.objects.using(engine.using).filter(pk__in=wrong).order_by("pk")
+    with telling() as note:
+        return rewrite(jobs, partial(_counted_again, note=note), actor=SCHEDULER)
 
 
-def true_count(job: Job, living: int | None = None) -> dict[str, Any]:
+def true_count(job: Job, living: int | None = None, note: Note | None = None) -> dict[str, Any]:
     """Return the column that counts the living runs, where it is wrong. No other process may change the job now.
 
-    `living` spares the query where they were counted since then.
+    `living` spares the query where they were counted since then. Where it is wrong, that is noted, or told at once.
     """
     if living is None:
         living = RunLog.objects.using(job._state.db).living().filter(job_id=job.pk).count()
     if living == job.active_runs:
         return {}
-    _warn(job.name, f"it counted {counted(job.active_runs, 'living run')} and has {living}")
+    (note or _tell_one)(job.name, f"it counted {counted(job.active_runs, 'living run')} and has {living}")
     return {"active_runs": living}
 
 
-def _counted_again(job: Job) -> dict[str, Any]:
-    columns = true_count(job)
+def _tell_one(name: str, difference: str) -> None:
+    tell_mended([name], difference)
+
+
+def _counted_again(job: Job, note: Note) -> dict[str, Any]:
+    columns = true_count(job, note=note)
     if columns and not (job.is_set_aside or job.orphaned_at):  # what stops these two stops them still
         # Nothing could run its slots: the misfire policy decides on them.
         columns |= to_replan(WHERE_IT_GOES_ON)
@@ -186,9 +190,10 @@ def _write_mended(jobs: QuerySet[Job], difference: Callable[[Job], str], at: dat
         if not (found := difference(job)):
             return {}
         events.append(_event_of(job, found, at))
-        return _replanned(job, found)
+        note(job.name, found)
+        return _replanned(job)
 
-    with write_transaction(jobs.db):
+    with telling() as note, write_transaction(jobs.db):
         count = rewrite(jobs, mended, actor=SCHEDULER)
         write_events(jobs.db, events)
         return count
@@ -206,9 +211,8 @@ def _planned_for_zone(job: Job) -> str:
     return _zone_moved(job) if _is_planned(job) else ""
 
 
-def _replanned(job: Job, difference: str) -> dict[str, Any]:
+def _replanned(job: Job) -> dict[str, Any]:
     """Return the columns that have a job planned again: from now on by other slots, else without forgetting any."""
-    _warn(job.name, difference)
     before = basis_of_plan(job)
     other_slots = before is not None and before != replace(basis_of(job), starts=before.starts)
     goes_on_at = F("wake_at") if _lacks_slot(job) else WHERE_IT_GOES_ON
@@ -302,8 +306,7 @@ def mend_dependents(engine: Engine, page: Sequence[Job], now: datetime) -> int:
             engine.using, [event(job, EventKind.PLAN_MENDED, now, actor=SCHEDULER, reason=UNAWARE) for job in unaware]
         )
         replan_dependents(engine.using, forgotten)
-    for name in sorted(forgotten):
-        _warn(name, UNAWARE)
+    tell_mended(forgotten, UNAWARE)
     return len(forgotten)
 
 
@@ -318,7 +321,3 @@ def _forgetful(engine: Engine, parents: Collection[str]) -> set[str]:
         return set()
     jobs = Job.objects.using(engine.using).filter(name__in=parents, has_dependents=False)
     return set(jobs.values_list("name", flat=True))
-
-
-def _warn(name: str, difference: str) -> None:
-    logger.warning("Job %r is mended: %s", name, difference, extra={"action": "job_mended", "job": name})

@@ -15,6 +15,7 @@ from django.db import IntegrityError, connections, transaction
 from scheduler.engine.base import Engine
 from scheduler.engine.db.transactions import write_transaction
 from scheduler.engine.events import SCHEDULER, event, write_events
+from scheduler.engine.mend.telling import tell_mended
 from scheduler.models import Activity, EventKind, Group, Instance, Job, RunLog, distrust
 from scheduler.models.fields import (
     LONG_AGO,
@@ -75,8 +76,7 @@ def mend_spoiled(engine: Engine, now: datetime, *, everywhere: bool = False) -> 
     jobs = Job.objects.using(engine.using).filter(pk__in=_mended(engine, Job, now))
     runs = RunLog.objects.using(engine.using).filter(pk__in=_mended_runs(engine, now, everywhere=everywhere))
     names = sorted({*jobs.values_list("name", flat=True), *runs.values_list("job__name", flat=True)})
-    for name in names:
-        logger.warning("Job %r is mended: %s", name, UNREADABLE, extra={"action": "job_mended", "job": name})
+    tell_mended(names, UNREADABLE)
     _mend_others(engine, now, users=everywhere and vendor == "postgresql")
     distrust.met.discard(engine.using)
     return names

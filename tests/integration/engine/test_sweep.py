@@ -16,7 +16,7 @@ from scheduler.engine.mend.clock_change import was_set_back
 from scheduler.engine.mend.sweep import replan_for_zone, sweep
 from scheduler.engine.replan import planned_again
 from scheduler.engine.sync.follow_code import sync
-from scheduler.models import Instance, Job, RunLog, Status
+from scheduler.models import Instance, Job, JobEvent, RunLog, Status
 from scheduler.models.job_columns import CLOSES, REFUSED, WHERE_IT_GOES_ON, to_replan
 from scheduler.models.stored import Unreadable
 from scheduler.problems import survey
@@ -166,6 +166,31 @@ def test_a_job_that_a_statement_enables_is_planned_I9_I17(caplog):
     assert job.next_run_at == at(660), "from now on, nothing in the past"
     assert "'job' is mended: its definition was changed past the scheduler" in caplog.text
     assert sweep(engine, at(601)).mended == 0
+
+
+def test_of_many_jobs_that_a_statement_changes_the_first_are_named_and_the_others_counted(caplog):
+    for number in range(30):
+        make_job(f"job{number:02}", planned_at=None, columns={"enabled": False})
+    engine = make_engine()
+    tick_at(engine, T0)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE scheduler_job SET enabled = %s", [True])
+    assert sweep(engine, at(600)).mended == 30
+    told = [one for one in caplog.records if one.action in ("job_mended", "jobs_mended")]
+    assert [getattr(one, "job", None) for one in told] == ["job00", "job01", "job02", "job03", "job04", None]
+    assert told[-1].getMessage() == (
+        "So are 25 further jobs, the last one 'job29': its definition was changed past the scheduler, and it was still "
+        "planned from the old one"
+    )
+    assert JobEvent.objects.filter(reason__startswith="its definition was changed past").count() == 30
+
+
+def test_of_many_wrong_counts_too(caplog):
+    for number in range(9):
+        bend(make_job(f"job{number}"), active_runs=1)
+    assert sweep(make_engine(), at(600)).mended == 9
+    assert [one.action for one in caplog.records].count("job_mended") == 5
+    assert "So are 4 further jobs" in caplog.text
 
 
 def test_the_pause_of_a_job_that_a_statement_enables_ends_in_its_time_I17():

@@ -31,9 +31,9 @@ OF_THE_LEDGER: tuple[Question, ...] = (by_ledger.recorded, by_ledger.counted, by
 OF_OTHER_PACKAGES = ("scheduler.activity.explain.no_run_for_a_user",)
 """What packages above the engine know of the jobs whose runs they bring, by name: only those who ask import them."""
 OF_THE_PLAN: tuple[Question, ...] = (
+    by_plan.before_creation,
     by_events.stopped_now,
     by_events.was_stopped_without_slots,
-    by_plan.before_creation,
     by_plan.not_a_slot,
     by_events.was_stopped,
     by_plan.decided_before,

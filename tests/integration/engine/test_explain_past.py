@@ -346,6 +346,15 @@ def test_before_it_was_made_it_is_told_who_made_it(why, go_to):
     assert answer.sentence.startswith("The job did not exist yet: it was created by ann at 2026-03-02 13:00 UTC.")
 
 
+def test_and_also_of_one_that_was_made_disabled_and_is_still(why, go_to):
+    go_to(at(hours=1))
+    control.add_job("job", "task", Every(hours=1), enabled=False, actor="ann")
+    answer = why(at(minutes=30), now=at(hours=2))
+    assert answer.verdict == Verdict.BEFORE_CREATION
+    assert "disabled by ann since" in answer.sentence
+    assert "did not exist yet: it was created by ann at 2026-03-02 13:00 UTC." in answer.sentence
+
+
 def test_where_the_history_is_pruned_it_says_up_to_when(why, go_to):
     make_job()
     for hour in (1, 2, 3):

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-gc.set_threshold(100_000, 20, 50)  # while all is imported and collected, each pass finds ever more, and nothing to free
+gc.disable()  # while all is imported and collected, each pass finds ever more, and nothing to free
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -35,8 +35,9 @@ def pytest_collection(session: pytest.Session) -> None:
 
 def pytest_collection_finish() -> None:
     """Have the garbage collector pass over what stays for good, which is a million objects a look."""
-    gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 20, 50)
+    gc.enable()
 
 
 def modules(place: Path) -> Iterator[Path]:

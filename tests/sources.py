@@ -10,8 +10,10 @@ from pathlib import Path
 def tree_of(path: Path) -> ast.Module:
     """Parse a file, once in a process, while nothing is collected: a finalizer that logs a traceback parses in the
     middle of it, which Python 3.11 takes for an error of its own (gh-106905)."""
+    was_on = gc.isenabled()
     gc.disable()
     try:
         return ast.parse(path.read_text(encoding="utf-8"))
     finally:
-        gc.enable()
+        if was_on:
+            gc.enable()

@@ -218,7 +218,6 @@ def test_who_ignores_sigterm_is_killed_after_the_grace():
     wait_until(lambda: not is_alive(outcomes[0].totals["grandchild"]))
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("reason", "status", "blameless"), [("cancelled", Status.CANCELLED, False), ("shutdown", Status.LOST, True)]
 )
@@ -238,7 +237,6 @@ def test_asked_to_stop_before_it_began_it_does_not_begin():
     assert run_in_process(claimed, context, SYSTEM_CLOCK, timeout=None).status == Status.CANCELLED
 
 
-@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     ("how", "text"),
     [
@@ -347,7 +345,6 @@ def test_a_child_that_cannot_be_started_is_a_failure(monkeypatch):
     assert "FileNotFoundError" in run("add", a=1, b=2).error
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize("task", ["hang_in_python", "hang_in_c"])
 def test_when_the_parent_is_killed_the_child_and_what_it_started_end(task, tmp_path):
     file = tmp_path / "pids"
@@ -362,7 +359,6 @@ def test_when_the_parent_is_killed_the_child_and_what_it_started_end(task, tmp_p
     wait_until(lambda: not any(map(is_alive, pids)))
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize("fence", [7, None])
 def test_the_task_knows_the_fence_of_its_lock(fence):
     claimed = claimed_run("tell_fence", {})
@@ -372,7 +368,6 @@ def test_the_task_knows_the_fence_of_its_lock(fence):
     assert (outcome.status, outcome.result) == (Status.SUCCEEDED, "" if fence is None else "7"), outcome.error
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("user", "status"), [("unwelcome", Status.FAILED), ("welcome", Status.SUCCEEDED)])
 def test_a_run_for_a_user_has_failed_when_it_returns_false(user, status):
     ids = {"user_id": user, "device_id": None, "agent_id": None}

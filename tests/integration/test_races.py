@@ -104,9 +104,9 @@ def test_a_lost_run_is_closed_by_exactly_one_of_many_rescuers_G1():
     assert RunLog.objects.filter(status=Status.PENDING, attempt=2).count() == 1
 
 
-def test_a_hundred_runs_that_end_while_they_are_rescued_end_once_each_Y7_I6_I12():
+def test_a_hundred_runs_that_end_while_they_are_rescued_end_once_each_Y7_I6_I12(size):
     """One thread writes successes, the others close the same runs as lost, each in an order of its own."""
-    number_of = 100
+    number_of = size(100, quick=30)
     for number in range(number_of):
         make_job(f"job{number:03}", on_lost="skip")
     owner = make_engine()

@@ -31,12 +31,12 @@ def test_a_simulation_makes_each_run_at_its_slot_I4():
     assert {run.started_at - run.scheduled_for for run in runs} == {timedelta(0)}
 
 
-def test_weeks_of_twenty_jobs_are_the_runs_their_schedules_promise_I3():
-    tasks = Registry()
+def test_weeks_of_twenty_jobs_are_the_runs_their_schedules_promise_I3(size):
+    tasks, end = Registry(), T0 + size(7, quick=2) * DAY
     for number in range(20):
         register(f"job{number}", schedule=Cron(f"{number} */12 * * *"), into=tasks)(lambda: None)
-    runs = simulate(T0, T0 + 7 * DAY, tasks=tasks)
-    promised = [slot for task in tasks for slot in task.schedule.upcoming(20, T0) if slot <= T0 + 7 * DAY]
+    runs = simulate(T0, end, tasks=tasks)
+    promised = [slot for task in tasks for slot in task.schedule.upcoming(20, T0) if slot <= end]
     assert sorted(promised) == slots(runs)
     assert {run.status for run in runs} == {Status.SUCCEEDED}
 

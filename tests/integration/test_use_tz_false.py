@@ -131,7 +131,6 @@ def carried_out(tmp_path):
     return carry_out
 
 
-@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     ("settings", "programs"),
     [(SHANGHAI, [CLOCK, PLAY]), (BERLIN, [GAP_AND_DOUBLE_HOUR]), (DATABASE_IN_BERLIN, [CLOCK, GAP_AND_DOUBLE_HOUR])],

@@ -38,10 +38,29 @@ def test_what_the_readme_does_not_run_is_never_sampled(folder):
     assert taken(cases(30, folder)) == list(range(30))
 
 
-@pytest.mark.parametrize("folder", ["unit/engine", "contract", "integration/admin", "docs"])
+@pytest.mark.parametrize("folder", ["unit/engine", "contract", "docs"])
 def test_of_many_cases_that_the_readme_runs_one_in_three_is_taken(folder):
     assert taken(cases(MANY, folder)) == list(range(MANY))
     assert taken(cases(MANY + 4, folder)) == list(range(0, MANY + 4, 3))
+
+
+@pytest.mark.parametrize(("count", "ends"), [(1, [0]), (2, [0, 1]), (3, [0, 2]), (30, [0, 29])])
+def test_of_an_integration_test_the_two_ends_are_taken(count, ends):
+    """The last case differs from the first in each parameter."""
+    assert taken(cases(count, "integration/admin")) == ends
+
+
+def test_of_cases_of_which_some_are_thorough_the_ends_of_the_others_are_taken():
+    some = cases(3, "integration") + cases(4, "integration", thorough=pytest.mark.thorough.mark)
+    assert taken(some) == [0, 2]
+
+
+def test_a_mark_says_that_an_integration_test_takes_more():
+    assert taken(cases(9, "integration", sweep=pytest.mark.sweep(2).mark)) == [0, 2, 4, 6, 8]
+
+
+def test_how_much_a_test_plays_is_asked_by_the_option(request, size):
+    assert size(1000, quick=40) == (1000 if request.config.getoption("full") else 40)
 
 
 @pytest.mark.parametrize(("outer", "inner", "fewer"), [(3, 4, 1), (7, 5, 3), (4, 11, 3), (12, 6, 5), (2, 9, 1)])

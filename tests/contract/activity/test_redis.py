@@ -91,11 +91,12 @@ def test_of_many_that_swap_at_once_exactly_one_wins(redis_store, job):
                 assert sorted(pool.map(ask, [old] * 8, new)) == [False] * 7 + [True]
 
 
-def test_all_that_many_tell_of_one_user_at_once_is_noted(redis_store, job):
+def test_all_that_many_tell_of_one_user_at_once_is_noted(redis_store, job, size):
     users = Users(redis_store, job, RULES)
+    events = size(320, quick=96)
     with ThreadPoolExecutor(16) as pool:
-        assert all(pool.map(lambda _: activity.note(users, USER, T0), range(320)))
-    assert redis_store.find(job, USER.key).events == 320
+        assert all(pool.map(lambda _: activity.note(users, USER, T0), range(events)))
+    assert redis_store.find(job, USER.key).events == events
 
 
 def test_connections_that_redis_dropped_while_idle_are_replaced(redis_store, redis_server, job):

@@ -24,7 +24,6 @@ def write(statement: str) -> None:
         cursor.execute(statement)
 
 
-@pytest.mark.sweep(5)
 @pytest.mark.parametrize("version", ["1e400", "-1e400", "1.5", "'zzz'", "x'ff'", "9223372036854775807"])
 @pytest.mark.parametrize("name", ["job_changelist", "job_overview"])
 def test_a_version_that_cannot_be_summed_takes_no_list_down(boss, jobs, name, version):
@@ -42,7 +41,6 @@ def test_a_change_of_another_job_is_still_news(boss, jobs):
     assert boss.get(page("job_changelist")).headers["ETag"] != before
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize("key", ["'zzz'", "1e400", "x'ff'", "987654"])
 def test_a_run_whose_job_cannot_be_found_stands_on_the_list_beside_the_others(boss, jobs, key):
     now = SYSTEM_CLOCK.now()

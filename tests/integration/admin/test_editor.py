@@ -47,7 +47,6 @@ def test_one_form_makes_every_kind_of_schedule(boss, fields, schedule):
     assert Job.objects.get(name="new").schedule == schedule
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize("schedule", [schedule for _, schedule in KINDS], ids=str)
 def test_the_form_shows_a_schedule_so_that_saving_it_again_changes_nothing(boss, schedule):
     job = make_job("job", schedule)
@@ -82,7 +81,6 @@ def test_the_help_of_the_arguments_is_the_signature_of_the_function(boss):
     assert form.fields["kwargs"].help_text == "The function of the task takes no arguments."
 
 
-@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     ("fields", "field", "words"),
     [

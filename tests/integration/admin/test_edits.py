@@ -145,7 +145,6 @@ def test_true_is_another_argument_than_one(boss, owned):
     assert owned.kwargs["a"] is True
 
 
-@pytest.mark.sweep(3)
 @pytest.mark.parametrize("odd", ["", "x", "[]", '{"schedule": [1]}', '{"schedule": 1}', "{}", '{"enabled": "?"}'])
 def test_without_what_it_has_shown_a_form_is_compared_with_what_is_stored(boss, owned, odd):
     response = save(boss, owned, shown(boss, owned) | {"shown": odd, "description": "new"})

@@ -59,7 +59,6 @@ def test_the_form_shows_rules_so_that_saving_them_again_changes_nothing(boss, su
     assert (get_job("summary").schedule, get_job("summary").version) == (rules, before)
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("field", "sent", "words"),
     [

@@ -120,7 +120,7 @@ class TestWhatIsInAndWhatWaits:
         assert f"{page('runlog_change', run.pk)}#sched-error" in response.text
         assert 'id="sched-error"' in boss.get(page("runlog_change", run.pk)).text
 
-    def test_it_makes_as_many_queries_with_many_groups_as_with_few(self, boss, viewer):
+    def test_it_makes_as_many_queries_with_many_groups_as_with_few(self, boss, viewer, size):
         def fill(first, last):
             for number in range(first, last):
                 living(in_group(f"in{number}", f"g{number}"))
@@ -129,7 +129,7 @@ class TestWhatIsInAndWhatWaits:
 
         fill(0, 2)
         few = [queries_of(client, page(GROUPS)) for client in (boss, viewer)]
-        fill(2, 40)
+        fill(2, size(40, quick=10))
         assert [queries_of(client, page(GROUPS)) for client in (boss, viewer)] == few
         assert max(few) <= 20
 

@@ -41,7 +41,6 @@ def test_a_page_without_news_is_answered_with_304_and_no_body(boss, address):
     assert len(queries) <= 7
 
 
-@pytest.mark.sweep(5)
 @pytest.mark.parametrize("known", ["W/{}", '"other", W/{}', "{}, W/{}"])
 def test_a_page_that_was_compressed_on_its_way_is_known_by_its_weak_tag(boss, address, known):
     etag = ask(boss, address).headers["ETag"]

@@ -32,7 +32,6 @@ def job(db):
     return job
 
 
-@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("model", "lookup"), [(model, one) for model, names in LISTS.items() for one in names])
 @pytest.mark.parametrize("value", [HOSTILE, "g", "1", "[]"])
 def test_no_lookup_that_the_list_does_not_offer_is_asked(viewer, job, model, lookup, value):

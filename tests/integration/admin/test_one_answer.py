@@ -272,7 +272,6 @@ def test_the_command_says_so(case):
     assert shown is None or f"{shown:%Y-%m-%d %H:%M:%S}" in row
 
 
-@pytest.mark.sweep(5)
 def test_the_rest_api_says_so(case, boss, settings):
     pytest.importorskip("ninja", reason="django-ninja (extra [api]) is not installed")
     settings.ROOT_URLCONF = "tests.integration.api.urls"
@@ -294,7 +293,6 @@ def instants(html: str) -> list[str]:
     return re.findall(r'class="sched-time" datetime="([^"]+)"', html)
 
 
-@pytest.mark.sweep(4)
 def test_the_list_says_so(case, boss):
     key, view = Job.objects.get(name="job").pk, get_job("job").view
     response = boss.get(page("job_changelist"))
@@ -315,7 +313,6 @@ def listed(rf, admin_user, **filters: str) -> list[str]:
     return [job.name for job in site.get_model_admin(Job).get_changelist_instance(request).result_list]
 
 
-@pytest.mark.sweep(4)
 def test_the_filters_find_it(case, rf, admin_user):
     if case.found:
         filters = {"scheduled": {}}.get(case.state, {"state": case.state})
@@ -325,7 +322,6 @@ def test_the_filters_find_it(case, rf, admin_user):
     assert [one for one in others if "job" in listed(rf, admin_user, state=one)] == []
 
 
-@pytest.mark.sweep(4)
 def test_the_page_says_so(case, boss):
     view = get_job("job").view
     response = boss.get(page("job_page", Job.objects.get(name="job").pk))

@@ -85,7 +85,6 @@ def test_the_default_stands_at_every_field(boss):
         assert shown in words
 
 
-@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     ("written", "field", "words"),
     [

@@ -39,12 +39,12 @@ def queries_of(client, address: str) -> int:
     return len(queries)
 
 
-def test_each_page_makes_as_many_queries_with_a_thousand_jobs_as_with_ten(boss):
+def test_each_page_makes_as_many_queries_with_a_thousand_jobs_as_with_ten(boss, size):
     pages = [page(name) for name in ("job_changelist", "job_overview", "runlog_changelist", "instance_changelist")]
     pages += [page("job_changelist") + "?state=attention", page("runlog_changelist") + "?status__exact=failed"]
     add_jobs(0, 10)
     few = {address: queries_of(boss, address) for address in pages}
-    add_jobs(10, 1000)
+    add_jobs(10, size(1000, quick=40))
     assert {address: queries_of(boss, address) for address in pages} == few
 
 

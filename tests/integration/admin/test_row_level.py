@@ -57,21 +57,18 @@ def hidden(request, monkeypatch, mine, theirs):
 
 @pytest.mark.usefixtures("hidden")
 class TestAHiddenJob:
-    @pytest.mark.sweep(3)
     @pytest.mark.parametrize("name", PAGES)
     def test_has_no_page(self, boss, theirs, name):
         response = boss.get(page(name, theirs.pk), follow=True)
         assert "secret-error" not in response.content.decode()
         assert response.status_code in (403, 404) or response.request["PATH_INFO"] == "/admin/"
 
-    @pytest.mark.sweep(3)
     @pytest.mark.parametrize("name", POSTS)
     def test_takes_no_post(self, boss, theirs, name):
         before = state()
         boss.post(page(name, theirs.pk), {**REST, **CONFIRMED, "kind": "manual", "enabled": ""})
         assert state() == before
 
-    @pytest.mark.sweep(3)
     @pytest.mark.parametrize("action", ["run_now", "pause", "resume", "reset", "delete_selected"])
     def test_is_no_part_of_an_action(self, boss, theirs, action):
         before = state()
@@ -151,7 +148,6 @@ NEEDS = {
 }  # fmt: skip
 
 
-@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("address", "right"), NEEDS.items())
 def test_what_is_forbidden_for_one_job_is_refused_and_has_no_button(boss, forbid, mine, theirs, address, right):
     stops = {"paused_at": SYSTEM_CLOCK.now()} if address == "job_resume" else {}
@@ -267,7 +263,6 @@ def test_runs_that_the_project_hides_stand_on_no_page_of_their_job(boss, monkeyp
     assert theirs.runs.count() == 2
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("asked", "method", "way"),
     [

@@ -56,7 +56,6 @@ def patched(number, **headers):
     return Caller().patch("/schedule/job", {"description": f"by {number}"}, **headers)
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("write", "column"), [(replaced, "description"), (paused, "pause_reason"), (patched, "description")]
 )

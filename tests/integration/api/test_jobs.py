@@ -129,7 +129,6 @@ def pages(caller, path: str) -> list[str]:
         cursor = page["next_cursor"]
 
 
-@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("limit", "rows"), [(2, 9), (7, 9), (200, 9), (1, 9), (200, 257)])
 def test_pages_of_equal_slots_lose_no_job_in_either_direction_AP5(boss, limit, rows):
     slots = [T0, T0, None, T0 + HOUR]

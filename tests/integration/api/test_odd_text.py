@@ -59,7 +59,6 @@ def job():
     return make_job(columns={"group": "serial"})
 
 
-@pytest.mark.sweep(7)
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
 @pytest.mark.parametrize(("method", "path", "body_of"), BODIES)
 def test_in_a_body(boss, method, path, body_of, odd):
@@ -68,7 +67,6 @@ def test_in_a_body(boss, method, path, body_of, odd):
     assert answer.status_code in expected, answer.data
 
 
-@pytest.mark.sweep(7)
 @pytest.mark.parametrize("odd", IN_ADDRESS.values(), ids=IN_ADDRESS)
 @pytest.mark.parametrize(("method", "path"), ADDRESSES)
 def test_in_an_address(boss, method, path, odd):
@@ -77,7 +75,6 @@ def test_in_an_address(boss, method, path, odd):
     assert (answer.data or {}).get("items", []) == [], "the list was not filtered"
 
 
-@pytest.mark.sweep(5)
 @pytest.mark.parametrize("odd", IN_HEADER.values(), ids=IN_HEADER)
 @pytest.mark.parametrize("header", ["If-Match", "If-None-Match", "Idempotency-Key", "Authorization"])
 @pytest.mark.parametrize(

@@ -75,7 +75,6 @@ def pages(caller, path: str) -> list[int]:
         cursor = page["next_cursor"]
 
 
-@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("limit", "rows"), [(7, 17), (2, 17), (200, 357), (1, 17)])
 def test_pages_of_runs_with_equal_instants_lose_none_in_either_direction_AP5(boss, limit, rows):
     job = make_job()

@@ -148,8 +148,8 @@ class TestCost:
         Job.objects.all().delete()
         return len(looks) / count, len(asked)
 
-    def test_right_plans_cost_one_look_each_and_no_further_query(self, monkeypatch):
-        few, many = self.cost(2, monkeypatch), self.cost(80, monkeypatch)
+    def test_right_plans_cost_one_look_each_and_no_further_query(self, monkeypatch, size):
+        few, many = self.cost(2, monkeypatch), self.cost(size(80, quick=20), monkeypatch)
         assert few == many
         assert many[0] <= 3
 

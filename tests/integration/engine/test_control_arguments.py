@@ -87,7 +87,6 @@ def everything():
     return [list(model.objects.order_by("pk").values()) for model in (Job, RunLog, Group)]
 
 
-@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("call", "arguments", "text"), WRONG, ids=ids)
 def test_it_is_named_and_nothing_is_written(call, arguments, text):
     make_job()

@@ -438,7 +438,6 @@ def test_no_data_of_an_event_however_odd_stops_the_answer_or_the_history(go_to):
             str(in_words(odd))
 
 
-@pytest.mark.sweep(4)
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="others refuse most of these")
 @pytest.mark.parametrize("odd", ODD, ids=repr)
 def test_rows_of_odd_events_are_answered_from(go_to, odd):

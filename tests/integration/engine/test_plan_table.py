@@ -169,7 +169,6 @@ def test_the_table_has_every_state():
     assert CELLS.keys() == STATES.keys()
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize("state", STATES)
 def test_what_comes_next_after_every_event_I3_I8_I9(known, clock, state):
     found = {}

@@ -197,7 +197,6 @@ class TestADefinitionTheDatabaseRefuses:
         assert bad.problem.startswith("The database does not take what the code says of it: ")
         assert "bad" in caplog.text
 
-    @pytest.mark.sweep(3)
     def test_it_costs_none_of_a_hundred_their_place_K2(self, spoilt):
         for number in range(100):
             register(f"more {number:02}", schedule=Every(60), into=spoilt)(lambda: None)

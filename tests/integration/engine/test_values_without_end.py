@@ -61,7 +61,6 @@ def nesting():
 VALUES = {"nested": nesting, "list": lambda: [["x"] * 1000] * 300, "text": lambda: "x" * 1_000_000}
 
 
-@pytest.mark.sweep(5)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("kind", VALUES)
 def test_a_value_without_end_is_refused_at_once_in_few_words(name, kind):

@@ -60,7 +60,6 @@ def bad():
     return Job.objects.get(name="bad")
 
 
-@pytest.mark.sweep(3)
 @pytest.mark.parametrize("text", SCHEDULES, ids=IDS)
 class TestNoneOrTwoOrUnreadableSchedules:
     def test_the_loop_lives_the_neighbour_runs_and_the_row_is_shown_invalid_K1_K2(self, bad, text):
@@ -137,7 +136,6 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.sweep(5)
 @pytest.mark.parametrize("step", REAL)
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda error: type(error).__name__)
 class TestAJobThatTheDatabaseDoesNotTake:

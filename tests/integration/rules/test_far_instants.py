@@ -83,7 +83,6 @@ def answer_of(command, *arguments):
     return out.getvalue()
 
 
-@pytest.mark.sweep(3)
 def test_the_admin_shows_such_a_job_among_the_others(situation):
     client = Client()
     client.force_login(User.objects.create_superuser("boss", "boss@example.com", "x"))
@@ -92,14 +91,12 @@ def test_the_admin_shows_such_a_job_among_the_others(situation):
     assert {address: client.get(address).status_code for address in addresses} == dict.fromkeys(addresses, 200)
 
 
-@pytest.mark.sweep(3)
 def test_the_commands_show_it(situation):
     assert "job" in answer_of("task_schedule")
     assert answer_of("task_schedule", "--next", "3")
     assert answer_of("task_schedule", "--why", "job", "02:00")
 
 
-@pytest.mark.sweep(5)
 @pytest.mark.parametrize("tolerance", [None, timedelta(days=1)])
 @pytest.mark.parametrize("instant", [LAST, NEAR_LAST, BEYOND, FIRST, NEAR_FIRST, BEFORE])
 def test_any_instant_can_be_asked_about(zone, instant, tolerance):

@@ -84,7 +84,6 @@ STEPS = {
 }
 
 
-@pytest.mark.sweep(5)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("times", [1, 50], ids=["once", "always"])
 @pytest.mark.parametrize("step", STEPS)
@@ -115,7 +114,6 @@ PARTS = {
 }
 
 
-@pytest.mark.sweep(7)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("times", [1, 50], ids=["once", "always"])
 @pytest.mark.parametrize("part", PARTS)
@@ -287,14 +285,15 @@ def define(steps, task, **options):
     register("task", into=steps.process.engine.registry, **options)(task)
 
 
-def test_an_outage_writes_at_most_one_line_in_five_seconds_N1_B1(steps, monkeypatch, caplog):
+def test_an_outage_writes_at_most_one_line_in_five_seconds_N1_B1(steps, monkeypatch, caplog, size):
+    seconds = size(60, quick=15)
     fault(monkeypatch, dispatcher, "tick", OperationalError("gone"), 10_000)
-    for tenth in range(600):
+    for tenth in range(10 * seconds):
         steps.process.go_to(at(tenth / 10))
         steps.services["dispatcher"]._guarded_step()
     lines = [record for record in caplog.records if "Dispatcher failed" in record.getMessage()]
-    assert 1 <= len(lines) <= 13
-    assert steps.services["dispatcher"].errors == 600
+    assert 1 <= len(lines) <= seconds // 5 + 1
+    assert steps.services["dispatcher"].errors == 10 * seconds
 
 
 def test_a_heartbeat_that_fails_for_too_long_stops_the_claims_before_others_take_over_N1(steps, monkeypatch):

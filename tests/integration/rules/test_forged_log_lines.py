@@ -15,6 +15,7 @@ from scheduler.engine import claim
 from scheduler.models import Group, Job, RunLog
 from scheduler.registry import registry
 from tests.factories import T0, at, make_engine, make_job, tick_at
+from tests.sources import tree_of
 
 pytestmark = pytest.mark.django_db
 
@@ -86,7 +87,7 @@ def calls(of):
     """Yield each call of a function in our code whose name `of` accepts, with its place."""
     folder = Path(scheduler.__file__).parent
     for path in sorted(folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Call) and of(ast.unparse(node.func)):
                 yield f"{path.relative_to(folder)}:{node.lineno}", node
 

@@ -49,7 +49,6 @@ def rows(known):
     return job
 
 
-@pytest.mark.sweep(11)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("model", "column"), COLUMNS, ids=lambda one: getattr(one, "__name__", one))
 def test_a_value_of_a_wrong_shape_stops_nobody_else_N2(rows, known, admin_client, model, column, shape):
@@ -73,7 +72,6 @@ takes_any = pytest.mark.skipif(not SPOILED, reason="other databases check values
 
 
 @takes_any
-@pytest.mark.sweep(7)
 @pytest.mark.parametrize("value", SPOILED)
 @pytest.mark.parametrize("model", [Job, RunLog, Instance, Group, Activity], ids=lambda one: one.__name__)
 def test_a_row_full_of_values_of_another_type_stops_nobody_else_N2(rows, known, admin_client, model, value):
@@ -85,7 +83,6 @@ def test_a_row_full_of_values_of_another_type_stops_nobody_else_N2(rows, known, 
 
 
 @takes_any
-@pytest.mark.sweep(5)
 @pytest.mark.parametrize(("model", "column"), TYPED, ids=lambda one: getattr(one, "__name__", one))
 def test_a_value_of_another_type_stops_nobody_else_N2(rows, known, model, column):
     _spoil(model, column, SPOILED[0], at_most=1)
@@ -94,7 +91,6 @@ def test_a_value_of_another_type_stops_nobody_else_N2(rows, known, model, column
 
 
 @takes_any
-@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     "column", [column for model, column in TYPED if model is Job and column not in ("paused_at", "broken_at")]
 )
@@ -109,7 +105,6 @@ def test_a_look_once_a_lease_mends_a_value_of_another_type_and_the_job_runs_agai
 
 
 @takes_any
-@pytest.mark.sweep(5)
 @pytest.mark.parametrize(("model", "column"), [*TYPED, *IDENTITIES], ids=lambda one: getattr(one, "__name__", one))
 def test_a_process_starts_beside_a_value_that_cannot_be_read_N2(rows, known, clock, model, column):
     make_engine(tasks=known)
@@ -144,7 +139,6 @@ takes_bytes = pytest.mark.skipif(connection.vendor != "sqlite", reason="other da
 
 
 @takes_bytes
-@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("model", "column"), TEXTS, ids=lambda one: getattr(one, "__name__", one))
 def test_a_text_that_is_none_stops_nobody_else_N2(rows, known, model, column):
     _spoil_by_sql(model, column, NO_TEXTS["no UTF-8"])
@@ -153,7 +147,6 @@ def test_a_text_that_is_none_stops_nobody_else_N2(rows, known, model, column):
 
 
 @takes_bytes
-@pytest.mark.sweep(4)
 @pytest.mark.parametrize("value", NO_TEXTS.values(), ids=NO_TEXTS)
 @pytest.mark.parametrize("model", MODELS, ids=lambda one: one.__name__)
 def test_a_row_full_of_texts_that_are_none_stops_nobody_else_N2(rows, known, admin_client, model, value):
@@ -165,7 +158,6 @@ def test_a_row_full_of_texts_that_are_none_stops_nobody_else_N2(rows, known, adm
 
 
 @takes_bytes
-@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("model", "column"), COLUMNS, ids=lambda one: getattr(one, "__name__", one))
 def test_json_that_is_no_utf8_stops_nobody_else_N2(rows, known, admin_client, model, column):
     _all_goes_on_beside(rows, known, admin_client, lambda: _spoil_by_sql(model, column, "CAST(x'2274fffe22' AS TEXT)"))

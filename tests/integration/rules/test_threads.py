@@ -19,24 +19,24 @@ def workers():
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("scheduler-worker")]
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize("minutes", [5, 20])
-def test_hundreds_of_runs_use_the_same_few_threads_M1(start, minutes):
+def test_hundreds_of_runs_use_the_same_few_threads_M1(start, size, minutes):
+    jobs = size(100, quick=20)
     before = len(workers())
     process = start(workers=3)
-    for number in range(100):
+    for number in range(jobs):
         make_job(f"job{number}")
     process.dispatch()
     names = set()
     for minute in range(1, minutes + 1):
         process.go_to(at(60 * minute))
-        while RunLog.objects.count() < 100 * minute:
+        while RunLog.objects.count() < jobs * minute:
             process.dispatch()
             process.until_idle()
         names.add(tuple(sorted(workers())))
         assert len(workers()) == before + 3
     assert len(names) == 1
-    assert RunLog.objects.filter(status=Status.SUCCEEDED).count() == 100 * minutes
+    assert RunLog.objects.filter(status=Status.SUCCEEDED).count() == jobs * minutes
 
 
 def test_a_worker_that_cannot_be_started_defers_the_run_to_the_next_tick_M1(start, monkeypatch):

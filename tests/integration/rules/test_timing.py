@@ -64,7 +64,6 @@ class TestIdle:
 class TestGrid:
     """U2: slots lie on anchor + k · interval, whatever the runs take."""
 
-    @pytest.mark.sweep(2)
     @pytest.mark.parametrize(
         ("takes", "late", "expected"),
         [

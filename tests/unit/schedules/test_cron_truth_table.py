@@ -68,9 +68,9 @@ def test_every_judged_row_is_right_or_a_refused_dialect():
     assert wrong == []
 
 
-def test_every_row_reads_the_same_backwards_and_counted():
+def test_every_row_reads_the_same_backwards_and_counted(size):
     for name in ("agreed", "judged"):
-        for expression, timezone, _, start, slots in rows_of(name):
+        for expression, timezone, _, start, slots in [*rows_of(name)][:: size(1, quick=3)]:
             schedule = schedule_or_none(expression, timezone)
             if schedule is not None and slots:
                 assert schedule.previous_before(slots[-1]) == slots[-2], (expression, timezone, start)

@@ -59,8 +59,8 @@ class Pool:
         self._living: dict[int, Living] = {}
         self._threads = WorkerThreads(self._work)
         self._callers = Callers()
-        self._busy = self._tasks_on_workers = 0
-        """How many runs hold a worker, and how many of them are tasks."""
+        self._busy = self._tasks_on_workers = self._half_of_tasks = 0
+        """How many runs hold a worker, how many of them are tasks, and half of those that waited when the last came."""
         self._pace = Pace()
         self._stopping = False
 
@@ -73,8 +73,7 @@ class Pool:
             if self._stopping:
                 return 0  # and workers that have ended are not replaced
             self._threads.complete(self._workers)
-            workers = self._threads.alive()
-            free = workers - self._busy
+            free = (workers := self._threads.alive()) - self._busy
             if free <= 0 < self._zombies() or len(self._living) - self._busy >= MOST_ASYNC:
                 return 0
             waiting = len(self._queue) - self._queue.tasks
@@ -94,7 +93,7 @@ class Pool:
         """Return whether tasks may be claimed, and half of what may wait here has been started: claims cost much."""
         with self._changed:
             waiting = self._queue.tasks
-        return waiting <= (room := self.task_capacity()) and room > 0
+        return waiting <= self._half_of_tasks and waiting <= (room := self.task_capacity()) and room > 0
 
     def grow(self, workers: int) -> None:
         """Have at least as many workers as that from now on."""
@@ -137,6 +136,7 @@ class Pool:
                     self._enqueue(claimed, monotonic + max(wait, 0.0), is_due=wait <= 0)
                 except Exception as error:
                     faults.append((claimed, faulty(claimed, error, self._clock)))
+            self._half_of_tasks = self._queue.tasks // 2
             self._changed.notify(len(runs))
         for fault in faults:
             self._done(*fault)

@@ -1,6 +1,8 @@
 """Announce: send the signals of what an engine step has committed."""
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 
 from django.dispatch import Signal
 from django.utils.module_loading import import_string
@@ -47,7 +49,13 @@ def _tell_django_tasks(run: RunLog) -> None:
     """Send `task_finished` of what Django Tasks enqueued. Its package is above this one; its code may be gone."""
     if run.job.source == DJANGO_TASKS:
         with only_here(), suppress(Exception):
-            import_string("scheduler.contrib.tasks.telling.tell_end")(run)
+            _tell_end()(run)
+
+
+@cache
+def _tell_end() -> Callable[[RunLog], None]:
+    found: Callable[[RunLog], None] = import_string("scheduler.contrib.tasks.telling.tell_end")
+    return found
 
 
 def stuck(run: RunLog, stack: str) -> None:

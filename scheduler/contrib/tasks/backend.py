@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from scheduler.arguments import checked_key
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.contrib.tasks.compat import BaseTaskBackend, default_library, library_of, no_such_result
+from scheduler.contrib.tasks.compat import BaseTaskBackend, Library, default_library, library_of, no_such_result
 from scheduler.contrib.tasks.options import own_options, policy_of
 from scheduler.contrib.tasks.paths import refuse_unreachable, task_at
 from scheduler.contrib.tasks.results import result_of, task_as_enqueued, told
@@ -21,6 +21,9 @@ from scheduler.exceptions import InvalidOption
 if TYPE_CHECKING:
     from scheduler.engine.control.enqueue import Carrier, Waiting
     from scheduler.policy import Policy
+
+Call = tuple[Sequence[Any], Mapping[str, Any]]
+"""The arguments of a call, and its keyword arguments."""
 
 LONGEST_NAME, LONGEST_QUEUE = 255, 94
 """Characters that the columns hold."""
@@ -144,21 +147,28 @@ class SchedulerBackend(BaseTaskBackend):  # type: ignore[misc]
 
     def waiting(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> "Waiting":
         """Return what is to be written of one call; raises TypeError or ValueError for what no database keeps."""
+        (one,) = self.all_waiting(task, [(args, kwargs)])
+        return one
+
+    def all_waiting(self, task: Any, calls: Iterable[Call]) -> "list[Waiting]":
+        """Return what is to be written of calls of one task."""
         from scheduler.engine.control.enqueue import Waiting
 
-        library, run_after = library_of(task), task.run_after
-        envelope = {
+        library, run_after, priority = library_of(task), task.run_after, int(task.priority)
+        said = {
             "task": task.module_path,
-            "args": as_stored(library, list(args)),
-            "kwargs": as_stored(library, dict(kwargs)),
-            "priority": int(task.priority),
+            "priority": priority,
             "run_after": None if run_after is None else run_after.isoformat(),
             "queue": task.queue_name,
             "backend": self.alias,
         }
         if (unique := unique_of(task)) is not None:
-            envelope["unique"] = unique
-        return Waiting(kwargs=envelope, priority=int(task.priority), due_at=_instant(run_after))
+            said["unique"] = unique
+        due_at = _instant(run_after)
+        return [
+            Waiting(kwargs=said | _arguments(library, args, kwargs), priority=priority, due_at=due_at)
+            for args, kwargs in calls
+        ]
 
     def _policy_of(self, task: Any) -> "Policy":
         """Return the policy of a task; that of all tasks without options of their own is made once."""
@@ -175,6 +185,10 @@ class SchedulerBackend(BaseTaskBackend):  # type: ignore[misc]
 def unique_of(task: Any) -> Any:
     """Return the key under which one call of a task waits at a time; None where as many wait as are enqueued."""
     return getattr(task, "unique", None)
+
+
+def _arguments(library: Library, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    return {"args": as_stored(library, list(args)), "kwargs": as_stored(library, dict(kwargs))}
 
 
 def _within(priority: float) -> bool:

@@ -1,14 +1,15 @@
 """Bulk: enqueue many calls of a task at once."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from scheduler.clock import SYSTEM_CLOCK
 
-Call = tuple[Sequence[Any], Mapping[str, Any]]
+if TYPE_CHECKING:
+    from scheduler.contrib.tasks.backend import Call
 
 
-def enqueue_many(task: Any, calls: Iterable[Call]) -> list[Any]:
+def enqueue_many(task: Any, calls: "Iterable[Call]") -> list[Any]:
     """Enqueue calls of a task, each a pair of its arguments and its keyword arguments; returns their results.
 
     A thousand are written with one statement, in the transaction of the caller. What is wrong with one of them is
@@ -23,7 +24,7 @@ def enqueue_many(task: Any, calls: Iterable[Call]) -> list[Any]:
     if unique_of(task) is not None:
         raise TypeError("Of a task that is unique one call waits at a time; enqueue its calls one by one.")
     task = backend.checked(task)
-    waiting = [backend.waiting(task, args, kwargs) for args, kwargs in calls]
+    waiting = backend.all_waiting(task, calls)
     if not waiting:
         return []
     rows = enqueue_all(backend.carrier(task), waiting, SYSTEM_CLOCK.now())

@@ -22,8 +22,7 @@ class Call:
     def __init__(self, context: RunContext, envelope: dict[str, Any]) -> None:
         self._context, run = context, context._row
         teller = run.teller = teller_of(run)
-        self.library, self.task, self._backend = teller
-        self.sender = teller.sender
+        self.library, self.task, self.sender, self._options = teller
         self.result = result_of(self.library, self.task, attempts_up_to(run))
         own = (self.library.base.TaskContext(task_result=self.result),) if self.task.takes_context else ()
         self.args, self.kwargs = (*own, *envelope["args"]), envelope["kwargs"]
@@ -33,7 +32,7 @@ class Call:
         if value is None:
             return None
         stored = as_stored(self.library, value)
-        limit = stored_bytes(getattr(self._backend, "options", {}))
+        limit = stored_bytes(self._options)
         if stored is not None and (size := len(json.dumps(stored, ensure_ascii=False).encode())) > limit:
             raise ValueError(f"The return value has {size} bytes of JSON; at most {limit} are stored (OPTIONS: store).")
         self._context._return_value = stored

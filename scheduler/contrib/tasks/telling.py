@@ -1,10 +1,17 @@
 """Telling: the signals of Django Tasks, of the library that a task is of. No receiver can break an enqueue or a run."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
 from scheduler.contrib.tasks.compat import Library, library_of
 from scheduler.contrib.tasks.errors import TaskCancelled, TaskLost
+
+SAID = ("task", "priority", "queue", "backend")
+"""What all calls of a task have in common that say nothing of their own."""
 
 
 class Teller(NamedTuple):
@@ -12,28 +19,50 @@ class Teller(NamedTuple):
 
     library: Library
     task: Any
-    backend: Any
-    """None where its alias is gone."""
+    sender: type
+    """The class of the backend; that of this package where the alias is gone."""
+    options: Mapping[str, Any]
+    """Those of the backend."""
 
-    @property
-    def sender(self) -> type:
-        """The class of the backend; that of this package where the alias is gone."""
-        if self.backend is not None:
-            return type(self.backend)
-        from scheduler.contrib.tasks.backend import SchedulerBackend
 
-        return SchedulerBackend
+_common: dict[tuple[Any, ...], tuple[Any, Teller]] = {}
+"""By what calls have in common, the task that their path named, and what is told of each of them with."""
 
 
 def teller_of(run: Any) -> Teller:
     """Return what is told of an attempt with; raises ImportError where its task is gone."""
     from scheduler.contrib.tasks.paths import task_at
+
+    envelope = run.kwargs
+    named = task_at(envelope["task"])
+    if envelope["run_after"] is not None or "unique" in envelope:
+        return _teller(named, envelope)
+    said = tuple(map(envelope.get, SAID))
+    known, teller = _common.get(said, (None, None))
+    if teller is None or known is not named:
+        teller = _teller(named, envelope)
+        _common[said] = named, teller
+    return teller
+
+
+@receiver(setting_changed)
+def _forget_settings(*, setting: str, **kwargs: object) -> None:
+    """Ask the settings again, as Django Tasks does (tests change them)."""
+    if setting == "TASKS":
+        _common.clear()
+
+
+def _teller(named: Any, envelope: dict[str, Any]) -> Teller:
+    from scheduler.contrib.tasks.backend import SchedulerBackend
     from scheduler.contrib.tasks.results import task_as_enqueued
 
-    task, backend = task_as_enqueued(task_at(run.kwargs["task"]), run.kwargs), None
+    task = task_as_enqueued(named, envelope)
+    sender: type = SchedulerBackend
+    options: Mapping[str, Any] = {}
     with suppress(Exception):
         backend = task.get_backend()
-    return Teller(library_of(task), task, backend)
+        sender, options = type(backend), backend.options or {}
+    return Teller(library_of(task), task, sender, options)
 
 
 def tell(library: Library, signal: str, sender: type, result: Any) -> None:

@@ -15,11 +15,10 @@ def as_stored(library: Library, value: Any) -> Any:
 
     Raises TypeError for a type that JSON lacks, ValueError for what no database keeps.
     """
+    if type(value) in (list, dict) and not value:  # no arguments, as often
+        return value
     try:
         plain = library.base.normalize_json(value)
-        if not plain:  # no arguments, as often
-            _refuse(plain, 1)
-            return plain
         _refuse(plain, MOST_LEVELS + 1)
         return json.loads(json.dumps(plain))
     except RecursionError:

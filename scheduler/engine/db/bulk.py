@@ -125,6 +125,8 @@ FASTEST = {"postgresql": _from_arrays, "mysql": _joined}
 
 def insert_runs(using: str, runs: Sequence[RunLog]) -> None:
     """Insert rows of the ledger; every row knows its id afterwards. Columns no row fills are left to the database."""
+    if not runs:
+        return
     fields = [field for field in RunLog._meta.concrete_fields if _is_filled(field, runs)]
     for run, pk in zip(runs, insert_rows(using, fields, runs), strict=False):
         run.pk = pk
@@ -148,9 +150,8 @@ def _is_filled(field: Any, runs: Sequence[RunLog]) -> bool:
     if field.primary_key:
         return False
     default = field.get_default()
-    return not (field.null or field.db_default is not models.NOT_PROVIDED) or any(
-        getattr(run, field.attname) != default for run in runs
-    )
+    is_left = field.null or field.db_default is not models.NOT_PROVIDED
+    return not is_left or list(map(attrgetter(field.attname), runs)) != [default] * len(runs)
 
 
 def _insert(connection: BaseDatabaseWrapper, fields: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[int]:

@@ -17,6 +17,9 @@ M = TypeVar("M", bound=models.Model)
 
 SOME_INSTANT = datetime(1971, 1, 1, tzinfo=UTC)
 """Stands in a query that is compiled for the instant that will be asked about."""
+SO_MANY = 987_654_321
+"""Stands there for the most rows that will be asked for."""
+LIMIT = f"LIMIT {SO_MANY}"
 INSTANT: Any = InstantField()
 
 
@@ -27,6 +30,9 @@ class CompiledQuery:
         compiler = rows.query.get_compiler(using=rows.db)
         self._using = rows.db
         self._statement, self._parameters = compiler.as_sql()
+        if LIMIT in self._statement:  # Django writes it into the statement, behind all parameters
+            self._statement = self._statement.replace(LIMIT, "LIMIT %s")
+            self._parameters = (*self._parameters, SO_MANY)
         self._converters = compiler.get_converters([one for one, *_ in compiler.select])
         places = [self._prepared(one) for one in stands or (SOME_INSTANT,)]
         self._places = {place: places.index(one) for place, one in enumerate(self._parameters) if one in places}

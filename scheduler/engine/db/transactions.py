@@ -93,10 +93,11 @@ def _patiently(using: str, begin: Callable[[], T]) -> T:
     The connection's own timeout holds for how long that goes on, and for every other statement. Inside a caller's
     transaction SQLite decides whether waiting can help: it may hold what the other writer waits for.
     """
-    if connections[using].in_atomic_block:
+    connection = connections[using]
+    if connection.in_atomic_block:
         return begin()
-    connections[using].ensure_connection()
-    session = connections[using].connection
+    connection.ensure_connection()
+    session = connection.connection
     (patience,) = session.execute("PRAGMA busy_timeout").fetchone()
     tries_left = patience
     session.execute("PRAGMA busy_timeout = 1")

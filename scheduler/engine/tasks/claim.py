@@ -1,12 +1,13 @@
 """Claim: take tasks that wait, the highest priority first. Their jobs are read, and neither locked nor written."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 
 from scheduler.engine.base import Claimed, Engine
 from scheduler.engine.claim import Claims
 from scheduler.engine.db.bulk import LostRace, update_rows
-from scheduler.engine.db.fast_read import SOME_INSTANT, CompiledQuery, part_of, read_rows
+from scheduler.engine.db.fast_read import SO_MANY, SOME_INSTANT, CompiledQuery, part_of, read_rows
 from scheduler.engine.db.one_by_one import each_alone, together
 from scheduler.engine.db.transactions import write_transaction
 from scheduler.engine.limits import Limits, read_limits
@@ -80,6 +81,7 @@ def _takeable(engine: Engine, now: datetime, limit: int, limits: Limits, run_id:
     for _ in range(MOST_LOOKS):
         due = _due(engine.using, now, limit - len(taken), run_id, but=aside | taken.keys(), waiting=waiting)
         found, before = with_jobs(engine, due), len(waiting)
+        waiting |= _waiting(engine, {run.job_id: run.job for run in found}.values(), now, limits)
         for run in found:
             if run.job_id not in waiting and _may_start(engine, run, now, limits):
                 taken[run.pk] = run
@@ -87,7 +89,7 @@ def _takeable(engine: Engine, now: datetime, limit: int, limits: Limits, run_id:
                 waiting.add(run.job_id)
         if len(waiting) == before or len(taken) >= limit:
             break
-        waiting |= _waiting(engine, now, limits)
+        waiting |= _all_that_wait(engine, now, limits)
     return list(taken.values())
 
 
@@ -96,30 +98,32 @@ def _due(
 ) -> list[RunLog]:
     """Lock the first tasks that are due: but for some, and for those of jobs whose tasks are waiting."""
     if run_id is None and not (but or waiting):
-        return [part_of(RunLog, using, NAMES, values) for values in _first_due(using, limit).rows(now)]
+        return [part_of(RunLog, using, NAMES, values) for values in _first_due(using).rows(now, limit)]
     ready = RunLog.objects.using(using).ready_tasks(now).exclude(job__in=waiting).exclude(pk__in=but)
     if run_id is not None:
         ready = ready.filter(pk=run_id)
     return read_rows(locked(ready, skip_locked=True)[:limit])
 
 
-@lru_cache(maxsize=64)
-def _first_due(using: str, limit: int) -> CompiledQuery:
+@lru_cache(maxsize=16)
+def _first_due(using: str) -> CompiledQuery:
     """Almost every pass asks this alone, and Django takes longer to compile it than a database to answer."""
-    return CompiledQuery(locked(RunLog.objects.using(using).ready_tasks(SOME_INSTANT), skip_locked=True)[:limit])
+    ready = locked(RunLog.objects.using(using).ready_tasks(SOME_INSTANT), skip_locked=True)
+    return CompiledQuery(ready[:SO_MANY], SOME_INSTANT, SO_MANY)
 
 
-def _waiting(engine: Engine, now: datetime, limits: Limits) -> set[int]:
+def _all_that_wait(engine: Engine, now: datetime, limits: Limits) -> set[int]:
     """Return the ids of all jobs whose tasks have to wait: there may be many, and a few behind them that need not."""
-    carriers = Job.objects.using(engine.using).filter(CARRIERS).only(*NEEDED)
-    return {job.pk for job in carriers if _has_to_wait(engine, job, now, limits)}
+    return _waiting(engine, Job.objects.using(engine.using).filter(CARRIERS).only(*NEEDED), now, limits)
+
+
+def _waiting(engine: Engine, jobs: Iterable[Job], now: datetime, limits: Limits) -> set[int]:
+    return {job.pk for job in jobs if _has_to_wait(engine, job, now, limits)}
 
 
 def _may_start(engine: Engine, run: RunLog, now: datetime, limits: Limits) -> bool:
-    """Whether nothing stops the job of a task, this process can call it, and its queue has a place."""
+    """Whether this process can read how a task is to be called, and its queue has a place."""
     job = run.job
-    if _has_to_wait(engine, job, now, limits):
-        return False
     if isinstance(job.policy, Unreadable):
         put_run_aside(engine, run.pk, job, InvalidSchedule(job.policy.error, field="policy"), now)
         return False
@@ -127,6 +131,7 @@ def _may_start(engine: Engine, run: RunLog, now: datetime, limits: Limits) -> bo
 
 
 def _has_to_wait(engine: Engine, job: Job, now: datetime, limits: Limits) -> bool:
+    """Whether something stops the tasks of a job, this process cannot call them, or their queue is full."""
     if engine.registry.find(job.task) is None or not engine.takes.include(job.group):
         return True
     return not job.enabled or is_paused(job, at=now) or limits.pauses(job) or job.in_group in limits.full()

@@ -4,6 +4,7 @@ import asyncio
 import pickle
 import subprocess
 import sys
+from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from uuid import uuid4
@@ -16,8 +17,9 @@ from django.test.utils import CaptureQueriesContext
 
 from scheduler.clock import SYSTEM_CLOCK
 from scheduler.contrib.tasks import SchedulerBackend
+from scheduler.contrib.tasks.telling import teller_of
 from scheduler.models import Job, RunLog
-from tests.integration.enqueued.conftest import BACKEND
+from tests.integration.enqueued.conftest import BACKEND, TASKS
 
 pytestmark = pytest.mark.django_db
 
@@ -324,3 +326,14 @@ print(type(early.get_backend()).__name__)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.stderr) == ("SchedulerBackend", "")
+
+
+def test_calls_of_a_task_are_told_with_the_same_until_the_settings_change(calls, settings):
+    calls.add.enqueue(1, x=2)
+    calls.add.using(priority=7).enqueue(1, x=2)
+    usual, first = RunLog.objects.order_by("pk")
+    teller = copy_context().run(teller_of, usual)  # a run has a context of its own, in which Django makes a backend
+    assert copy_context().run(teller_of, usual) is teller
+    assert (teller.task, teller_of(first).task) == (calls.add, calls.add.using(priority=7))
+    settings.TASKS = TASKS | {"default": TASKS["default"] | {"OPTIONS": {"store": 7}}}
+    assert teller_of(usual).options == {"store": 7}

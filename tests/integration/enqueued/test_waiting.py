@@ -11,6 +11,7 @@ from scheduler.context import current_run
 from scheduler.engine.control import backfill, pause_group, pause_job, run_now, update_job
 from scheduler.engine.control.enqueue import Carrier, Waiting, enqueue
 from scheduler.engine.rescue import close_as_lost
+from scheduler.engine.tasks import claim
 from scheduler.engine.tasks.claim import claim_tasks
 from scheduler.exceptions import InvalidOption, Refused
 from scheduler.models import Instance, Job, RunLog, Status, TakenGroups
@@ -66,6 +67,14 @@ def test_nor_do_those_of_queues_that_this_process_does_not_take(many):
     engine = make_engine(tasks=Registry())
     engine.takes = TakenGroups(only=frozenset({"queue:mail"}))
     assert taken(engine) == ["quick"]
+
+
+def test_a_claim_of_any_size_asks_what_is_compiled_already(many, settings, monkeypatch):
+    settings.SCHEDULER_GROUPS = {"queue:slow": 30}
+    engine = make_engine(tasks=Registry())
+    assert len(taken(engine, 1)) == 1
+    monkeypatch.delattr(claim, "CompiledQuery")
+    assert [len(taken(engine, limit)) for limit in (13, 2)] == [13, 2]
 
 
 def test_health_names_a_queue_whose_tasks_no_process_takes(many):

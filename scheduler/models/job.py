@@ -40,6 +40,8 @@ from scheduler.signals import after_commit, jobs_changed
 
 LOOKED_THROUGH = 100
 """Rows of a job, the newest, among which its last error is looked for."""
+LONG_COLUMNS = ("state", "kwargs", "description")
+"""What lists and looks over all jobs leave out."""
 
 
 class JobQuerySet(PrimaryQuerySet["Job"]):
@@ -55,7 +57,7 @@ class JobQuerySet(PrimaryQuerySet["Job"]):
 
     def light(self) -> Self:
         """Jobs without their long columns."""
-        return self.defer("state", "kwargs", "description")
+        return self.defer(*LONG_COLUMNS)
 
     def broken(self) -> Self:
         return self.filter(broken_at__isnull=False)

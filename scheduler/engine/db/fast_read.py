@@ -1,10 +1,10 @@
 """Read what is asked often or in bulk, without the work that Django repeats for every query and every value."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import NoneType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connections, models
@@ -46,6 +46,20 @@ class CompiledQuery:
     def _prepared(self, value: Any) -> Any:
         is_instant = isinstance(value, datetime)
         return INSTANT.get_db_prep_value(value, connections[self._using]) if is_instant else value
+
+
+class CompiledRows(Generic[M]):
+    """A queryset that never differs, compiled once; of its rows, some columns are loaded when they are asked for."""
+
+    def __init__(self, rows: models.QuerySet[M], *, without: Collection[str] = ()) -> None:
+        columns = [field.attname for field in rows.model._meta.concrete_fields if field.name not in without]
+        self._names = [*columns, *rows.query.annotation_select]
+        self._model, self._using = rows.model, rows.db
+        self._query = CompiledQuery(rows.values_list(*self._names))
+
+    def read(self) -> list[M]:
+        """Return what `list(rows.defer(*without))` does, in a fraction of the time; see `part_of`."""
+        return _parts(self._model, self._using, self._names, self._query.rows())
 
 
 def read_rows(rows: models.QuerySet[M]) -> list[M]:

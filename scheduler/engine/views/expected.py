@@ -6,17 +6,20 @@ No state of a job depends on it: it is told as problems, and nothing is stopped.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from django.db.models import F, Max, OuterRef, Q, Subquery
 
+from scheduler.conf import conf
+from scheduler.engine.db.fast_read import CompiledRows
 from scheduler.engine.db.one_look import in_one_look
 from scheduler.engine.views.datetimes import said, zone_of_schedule
 from scheduler.engine.views.deadline import missed_deadline
 from scheduler.engine.views.pauses import HELD
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import EVERYTHING, LONG_AGO, EventKind, Job, JobEvent, JobState, RunLog
+from scheduler.models.job import LONG_COLUMNS
 
 UNMET = ("not_fresh", "deadline_missed", "slower")
 """The codes of these problems, the most urgent first."""
@@ -47,13 +50,24 @@ def unmet_expectations(now: datetime) -> list[Unmet]:
 
 
 def _unmet_expectations(now: datetime) -> list[Unmet]:
-    began = RunLog.objects.living().filter(job=OuterRef("pk")).order_by("started_at").values("started_at")[:1]
-    columns = {"is_held": HELD, "slow_after": F("watch__slow_after"), "runs_since": Subquery(began)}
-    jobs: list[Any] = list(watched().light().annotate(**columns).order_by("name")[:LOOKED_AT])
+    jobs: list[Any] = _first_watched(Job.objects.all().db, conf.DEFAULT_GROUP).read()
     expecting = [job for job in jobs if _is_expected_to_succeed(job)]
     goes_since = _goes_since(expecting)
     unmet = {job.pk: [*_unmet(job, goes_since[job.pk], now)] for job in expecting}
     return [one for job in jobs for one in [*unmet.get(job.pk, ()), *_slower(job, now)]]
+
+
+@lru_cache(maxsize=16)
+def _first_watched(using: str, default_group: str) -> CompiledRows[Job]:
+    """Every page of the admin and every scrape asks for them. `default_group` stands in it."""
+    began = RunLog.objects.using(using).living().filter(job=OuterRef("pk")).order_by("started_at")
+    columns = {
+        "is_held": HELD,
+        "slow_after": F("watch__slow_after"),
+        "runs_since": Subquery(began.values("started_at")[:1]),
+    }
+    rows = watched().using(using).annotate(**columns).order_by("name")[:LOOKED_AT]
+    return CompiledRows(rows, without=LONG_COLUMNS)
 
 
 def watched() -> Any:

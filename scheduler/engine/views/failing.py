@@ -2,17 +2,18 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q
 
+from scheduler.engine.db.fast_read import CompiledRows
 from scheduler.engine.db.one_look import in_one_look
 from scheduler.exceptions import ConfigurationError
 from scheduler.models import FAILURES, EventKind, Job, JobEvent, RunLog, Status, Trigger
-from scheduler.models.job import JobQuerySet
+from scheduler.models.job import LONG_COLUMNS, JobQuerySet
 
 ALMOST_A_DAY = timedelta(hours=23)
 """A day can be as short as that. Kinds with one slot in it at most are daily or rarer: their first failure counts."""
@@ -48,7 +49,7 @@ def failing_jobs(now: datetime) -> list[Any]:
 
 
 def _failing_jobs(now: datetime) -> list[Any]:
-    found: list[Any] = list(candidates().light()[:LOOKED_AT])
+    found: list[Any] = _first_candidates(Job.objects.all().db).read()
     readable = [job for job in found if job.is_readable]
     planned = [job for job in readable if not job.schedule.for_users]
     _count_slots(planned, now)
@@ -56,6 +57,12 @@ def _failing_jobs(now: datetime) -> list[Any]:
     for job in used:
         job.failed_in_a_row = _failed_for_users(job)
     return [job for job in [*planned, *used] if job.failed_in_a_row]
+
+
+@lru_cache(maxsize=16)
+def _first_candidates(using: str) -> CompiledRows[Job]:
+    """Every page of the admin and every scrape asks for them, and there are hardly ever any."""
+    return CompiledRows(candidates().using(using)[:LOOKED_AT], without=LONG_COLUMNS)
 
 
 def _count_slots(jobs: Sequence[Any], now: datetime) -> None:

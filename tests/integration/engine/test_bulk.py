@@ -4,11 +4,13 @@ from datetime import UTC
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Lower
 
 from scheduler.engine.db import bulk, fast_read
 from scheduler.engine.db.bulk import LONGEST_STATEMENT, LostRace, insert_runs, update_rows
-from scheduler.engine.db.fast_read import read_rows
+from scheduler.engine.db.fast_read import CompiledRows, read_rows
 from scheduler.models import Job, RunLog
+from scheduler.schedules import DailyAt, Every
 from tests.factories import at, make_job
 
 pytestmark = pytest.mark.django_db
@@ -121,3 +123,18 @@ def test_the_driver_reads_no_instant_of_rows_that_are_read_in_bulk(jobs, monkeyp
 
     monkeypatch.setattr(TimestamptzLoader, "load", refuse)
     assert [row.created_at.tzinfo for row in read_rows(Job.objects.order_by("pk"))] == [UTC] * len(jobs)
+
+
+def test_rows_of_a_query_that_is_compiled_once_are_those_of_a_deferred_one(django_assert_num_queries):
+    make_job("daily", DailyAt(hour=3), columns={"last_success_at": at(60), "kwargs": {"a": 1}})
+    make_job("hourly", Every(hours=1))
+    asked = Job.objects.annotate(old=Lower("name")).order_by("name")
+    compiled = CompiledRows(asked[:5], without=["kwargs", "state"])
+    make_job("again")
+    with django_assert_num_queries(1):
+        found = compiled.read()
+    assert [vars(job).keys() for job in found] == [vars(job).keys() for job in asked.defer("kwargs", "state")]
+    for job, other in zip(found, asked.defer("kwargs", "state"), strict=True):
+        assert {**vars(job), "_state": None} == {**vars(other), "_state": None}
+    with django_assert_num_queries(1):
+        assert found[1].kwargs == {"a": 1}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast
 
+from django.conf import Settings, UserSettingsHolder, global_settings
 from django.conf import settings as django_settings
 
 from scheduler.arguments import GROUP_LENGTH, checked_name, is_storable
@@ -40,12 +41,20 @@ class Setting(Generic[T]):
         self.name = f"SCHEDULER_{name}"
 
     def __get__(self, instance: object, owner: type | None = None) -> T:
-        value = getattr(django_settings, self.name, self.default)
+        value = getattr(django_settings, self.name, self.default) if _may_be_set(self.name) else self.default
         if not self.rule(value):
             shown = "wrong (not shown: it may hold a secret)" if self.secret else repr(value)
             part = f": {self.wrong(value)}" if self.wrong else ""
             raise ConfigurationError(f"{self.name} is {shown}{part}; it must be {self.must}.")
         return cast(T, value)
+
+
+def _may_be_set(name: str) -> bool:
+    """Whether it is worth asking Django for a setting: that there is none costs it more than to start a run."""
+    holder: Any = django_settings._wrapped  # type: ignore[misc]
+    while type(holder) is UserSettingsHolder and name not in vars(holder):
+        holder = holder.default_settings
+    return not (type(holder) is Settings or holder is global_settings) or name in vars(holder)
 
 
 def _is_number(value: Any) -> bool:

@@ -1,6 +1,7 @@
 """Settings: every default keeps its own rule, wrong values are named, overrides work at once."""
 
 import pytest
+from django.conf import LazySettings, settings
 from django.test import override_settings
 
 from scheduler.conf import SETTINGS, Conf, conf
@@ -102,3 +103,34 @@ def test_an_override_works_at_once_and_ends():
 )
 def test_the_defaults_are_those_of_the_design(name, default):
     assert getattr(Conf, name) == default
+
+
+def test_a_setting_is_seen_on_any_level_and_gone_where_it_is_deleted():
+    with override_settings(SCHEDULER_MAX_LOG_CHARS=500), override_settings(DEBUG=True):
+        assert conf.MAX_LOG_CHARS == 500
+        settings.SCHEDULER_MAX_LOG_CHARS = 600
+        assert conf.MAX_LOG_CHARS == 600
+        with override_settings():
+            del settings.SCHEDULER_MAX_LOG_CHARS
+            assert conf.MAX_LOG_CHARS == 64_000
+        assert conf.MAX_LOG_CHARS == 600
+    assert conf.MAX_LOG_CHARS == 64_000
+
+
+def test_settings_of_a_kind_of_their_own_are_asked(monkeypatch):
+    class Remote:
+        def __getattr__(self, name):
+            if name == "SCHEDULER_MAX_LOG_CHARS":
+                return 700
+            raise AttributeError(name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(settings, "_wrapped", Remote())
+        assert conf.MAX_LOG_CHARS == 700
+    assert conf.MAX_LOG_CHARS != 700
+
+
+def test_django_is_not_asked_for_what_is_not_set(monkeypatch):
+    asked = []
+    monkeypatch.setattr(LazySettings, "__getattr__", lambda self, name: asked.append(name))
+    assert (conf.MAX_LOG_CHARS, asked) == (64_000, [])

@@ -24,7 +24,18 @@ def played(folder: Path, *parts: str) -> str:
     (folder / "test_shop.py").write_text("\n".join(("from shop_tasks import *", *parts)))
     path = os.pathsep.join([str(folder), str(ROOT)])
     env = {**os.environ, "PYTHONPATH": path, "DJANGO_SETTINGS_MODULE": "tests.settings", "DATABASE_URL": "sqlite://"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "test_shop.py"]
+    env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what else is installed here takes seconds to load
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "pytest_django.plugin",
+        "test_shop.py",
+    ]
     return subprocess.run(command, cwd=folder, env=env, check=False, capture_output=True, text=True).stdout
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import logging
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -84,17 +85,24 @@ def test_what_is_stored_or_foreign_forges_no_line(act, monkeypatch, caplog):
 
 
 def calls(of):
-    """Yield each call of a function in our code whose name `of` accepts, with its place."""
+    """Return the calls of functions in our code whose name `of` accepts, each with its place."""
+    return [(place, call) for place, call, name in every_call() if of(name)]
+
+
+@cache
+def every_call():
     folder = Path(scheduler.__file__).parent
-    for path in sorted(folder.rglob("*.py")):
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.Call) and of(ast.unparse(node.func)):
-                yield f"{path.relative_to(folder)}:{node.lineno}", node
+    return [
+        (f"{path.relative_to(folder)}:{node.lineno}", node, ast.unparse(node.func))
+        for path in sorted(folder.rglob("*.py"))
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call)
+    ]
 
 
 def test_every_call_of_a_logger_leaves_its_values_to_the_filter_that_escapes_them():
     """A text that is formatted before would pass it by."""
-    found = list(calls(lambda name: name in LOGGING))
+    found = calls(lambda name: name in LOGGING)
     assert len(found) > 20
     for place, call in found:
         message = call.args[1 if call.func.attr == "log" else 0]

@@ -63,6 +63,8 @@ class Claims:
     """How many were read beside what was taken: they are due, or too long to be claimed ahead."""
     handed: list[RunLog] = field(default_factory=list)
     """Promised attempts that are to be handed over now."""
+    planned: list[Job] = field(default_factory=list)
+    """The jobs as they were written."""
     met_another: bool = False
     """Another instance was counting the places of a group: what was not taken may have a place in a moment."""
 
@@ -74,6 +76,7 @@ class Claims:
         self.asked_to_stop += other.asked_to_stop
         self.passed_over += other.passed_over
         self.handed += other.handed
+        self.planned += other.planned
         self.met_another |= other.met_another
         return self
 
@@ -250,6 +253,7 @@ def _without_missed(engine: Engine, job: Job, now: datetime, limits: Limits) -> 
 
 def _sorted_out(engine: Engine, decisions: list[Decision], claims: Claims) -> Claims:
     claims.looked_at = len(decisions)
+    claims.planned = [decision.job for decision in decisions]
     for decision in decisions:
         claims.resumed += [decision.job] if decision.resumed else []
         for row in decision.rows:

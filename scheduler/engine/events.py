@@ -6,9 +6,10 @@ Nothing here is called for a run that changes no state of its job.
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from scheduler.engine.db.bulk import insert_rows
+from scheduler.engine.db.bulk import insert_values
 from scheduler.engine.db.shared_time import shared_now
 from scheduler.models import FAILURES, EventKind, Group, Job, JobEvent, RunLog
 from scheduler.models.job_event import LONGEST_REASON
@@ -33,6 +34,8 @@ LONGEST_VALUE = 2000
 LONGEST_NAME = 60
 """Characters of a header or an option whose value stands beside it."""
 
+STORED = ("job", "name", "at", "kind", "actor", "reason", "data")
+
 Columns = Mapping[str, Any]
 
 
@@ -46,9 +49,15 @@ def event(
         kind=kind,
         at=at,  # type: ignore[misc]
         actor=actor[:150],
-        reason=visible(masked_head(reason, LONGEST_REASON)[:LONGEST_REASON])[:LONGEST_REASON],
+        reason=_kept_reason(reason) if reason else "",
         data=data,
     )
+
+
+@lru_cache(maxsize=64)
+def _kept_reason(reason: str) -> str:
+    """Return a reason as events keep it; many jobs are stopped for the same one at once."""
+    return visible(masked_head(reason, LONGEST_REASON)[:LONGEST_REASON])[:LONGEST_REASON]
 
 
 def write_events(using: str, events: Sequence[JobEvent]) -> None:
@@ -59,7 +68,8 @@ def write_events(using: str, events: Sequence[JobEvent]) -> None:
         now = shared_now(using)
         for one in undated:
             one.at = now
-    insert_rows(using, [field for field in JobEvent._meta.concrete_fields if not field.primary_key], events)
+    rows = [(one.job_id, one.name, one.at, one.kind, one.actor, one.reason, one.data) for one in events]
+    insert_values(using, [JobEvent._meta.get_field(name) for name in STORED], rows)
 
 
 def creations(jobs: Iterable[Job], actor: str) -> list[JobEvent]:

@@ -103,8 +103,8 @@ def is_planned_elsewhere(job: Job) -> bool:
 
 def noted_basis(job: Job, last_slot: datetime | None) -> Basis:
     """Return the basis to note beside a new plan: it keeps how far another zone has decided the slots."""
-    decided = last_decided(job, last_slot)
-    return replace(basis_of(job), decided=decided if decided != last_slot else None)
+    decided, basis = last_decided(job, last_slot), basis_of(job)
+    return basis if decided == last_slot else replace(basis, decided=decided)
 
 
 def last_decided(job: Job, slot: datetime | None) -> datetime | None:
@@ -113,8 +113,10 @@ def last_decided(job: Job, slot: datetime | None) -> datetime | None:
     The job has run for 09:00 of a day: 09:00 of that day in the new zone, some hours later, is the same slot. So is the
     only slot of a wall time, earlier or later.
     """
+    if slot is None:
+        return None
     before, basis = basis_of_plan(job), basis_of(job)
-    if slot is None or before is None or before.slots != basis.slots:
+    if before is None or before.slots != basis.slots:
         return slot
     if before.zone and job.schedule.slots is Slots.ONE:
         return _only_slot(job.schedule, before, basis, slot)

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
@@ -19,6 +18,7 @@ from scheduler.admin.allowed import jobs_found
 from scheduler.admin.jobs.confirm import CONFIRMED, came_from, pause_page, run_page, wanting_confirmation
 from scheduler.admin.jobs.pause_form import PauseForm, pause_words
 from scheduler.admin.jobs.row_buttons import in_a_line, job_buttons, link_button, with_menu
+from scheduler.admin.log_entries import log_changes
 from scheduler.admin.names import address_of, right_named
 from scheduler.admin.page_context import READS, actor_of, led_back, now_of
 from scheduler.admin.request_values import keep_numbers_ticked
@@ -195,7 +195,7 @@ class JobActionsMixin(_ModelAdmin):
     def _log(self, request: HttpRequest, jobs: list[Job], done: str) -> None:
         """Write all lines of the log at once, unless the project writes its own."""
         if type(self).log_change is admin.ModelAdmin.log_change and jobs:
-            LogEntry.objects.log_actions(request.user.pk, jobs, CHANGE, done)  # type: ignore[arg-type]
+            log_changes(request.user.pk, jobs, done)
             return
         for job in jobs:
             self.log_change(request, job, done)

@@ -1,7 +1,7 @@
 """Pause, resume and reset: a person's stop of a job, a group or everything, and the way back."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -122,8 +122,8 @@ def _resumed(rows: QuerySet[Job], actor: str) -> list[Job]:
 
     with write_transaction(Engine().using):
         rewrite(rows, resumed, actor=actor)
-        plan_at_once(rows.all())
-    found = [job for job in read_rows(rows.all()) if job.pk in paused | broken]
+        planned = plan_at_once(rows.all())
+    found = _as_they_are(paused | broken, planned)
     for job in found:
         if job.pk in broken:
             after_commit(job_recovered, Job, using=Engine().using, job=job, run=None)
@@ -208,12 +208,20 @@ def _all_reset(rows: QuerySet[Job], actor: str, *, open_gates: set[str]) -> list
 
     with write_transaction(Engine().using):
         rewrite(rows, reset, actor=actor)
-        plan_at_once(rows.all())
-    found = [job for job in read_rows(rows.all()) if job.pk in was_broken]
+        planned = plan_at_once(rows.all())
+    found = _as_they_are(was_broken, planned)
     for job in found:
         if was_broken[job.pk]:
             after_commit(job_recovered, Job, using=Engine().using, job=job, run=None)
     return found
+
+
+def _as_they_are(pks: Collection[int], planned: Iterable[Job]) -> list[Job]:
+    """Return jobs as the transaction has left them: those that it has `planned` are known, the others are read."""
+    known = {job.pk: job for job in planned}
+    unknown = Job.objects.filter(pk__in=[pk for pk in pks if pk not in known])
+    known |= {job.pk: job for job in read_rows(unknown)}
+    return [known[pk] for pk in sorted(pks) if pk in known]
 
 
 def _counted_once(rows: QuerySet[Job]) -> Callable[[], Counter[int]]:

@@ -4,13 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from scheduler.exceptions import SchedulerError
 from scheduler.models import RunLog
+
+T = TypeVar("T")
 
 Column = Sequence[Any]
 LONGEST_STATEMENT = 1_000_000
@@ -138,12 +140,30 @@ def insert_runs(using: str, runs: Sequence[RunLog]) -> None:
 def insert_rows(using: str, fields: Sequence[Any], rows: Sequence[models.Model]) -> list[int]:
     """Insert rows of a model with these fields; returns their ids in order, or none where the database cannot say."""
     connection, ids = connections[using], list[int]()
-    size = max(1, (connection.features.max_query_params or 30_000) // max(1, len(fields)))
     read = attrgetter(*(field.attname for field in fields))
-    for start in range(0, len(rows), size):
-        columns = _prepared(connection, fields, map(read, rows[start : start + size]))
+    for part in _parts(connection, fields, rows):
+        columns = _prepared(connection, fields, map(read, part))
         ids += _insert(connection, fields, list(zip(*columns, strict=True)))
     return ids
+
+
+def insert_values(using: str, fields: Sequence[Any], rows: Sequence[Sequence[Any]]) -> None:
+    """Insert rows of which nobody needs the ids: each has a value for each of the fields."""
+    connection = connections[using]
+    if connection.vendor == "sqlite":  # nothing to parse but once, and no round trips
+        columns = _prepared(connection, fields, rows)
+        with connection.cursor() as cursor:
+            cursor.executemany(_insertion(connection, fields, 1), list(zip(*columns, strict=True)))
+        return
+    for part in _parts(connection, fields, rows):
+        columns = _prepared(connection, fields, part)
+        _insert(connection, fields, list(zip(*columns, strict=True)), has_ids=False)
+
+
+def _parts(connection: BaseDatabaseWrapper, fields: Sequence[Any], rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield as many rows at a time as one statement takes."""
+    size = max(1, (connection.features.max_query_params or 30_000) // max(1, len(fields)))
+    return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
 def _is_filled(field: Any, runs: Sequence[RunLog]) -> bool:
@@ -154,15 +174,22 @@ def _is_filled(field: Any, runs: Sequence[RunLog]) -> bool:
     return not is_left or list(map(attrgetter(field.attname), runs)) != [default] * len(runs)
 
 
-def _insert(connection: BaseDatabaseWrapper, fields: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[int]:
-    """Insert the rows with one statement; return their ids in order, or nothing where the database cannot say."""
+def _insertion(connection: BaseDatabaseWrapper, fields: Sequence[Any], count: int) -> str:
+    """Return the statement that inserts so many rows."""
     quote, table = connection.ops.quote_name, fields[0].model._meta.db_table
     columns = ", ".join(quote(field.column) for field in fields)
-    places = ", ".join(["(" + ", ".join(["%s"] * len(fields)) + ")"] * len(rows))
-    statement = f"INSERT INTO {quote(table)} ({columns}) VALUES {places}"
-    returning = connection.features.can_return_rows_from_bulk_insert
+    places = ", ".join(["(" + ", ".join(["%s"] * len(fields)) + ")"] * count)
+    return f"INSERT INTO {quote(table)} ({columns}) VALUES {places}"
+
+
+def _insert(
+    connection: BaseDatabaseWrapper, fields: Sequence[Any], rows: Sequence[Sequence[Any]], *, has_ids: bool = True
+) -> list[int]:
+    """Insert the rows with one statement; return their ids in order, or nothing where the database cannot say."""
+    statement = _insertion(connection, fields, len(rows))
+    returning = has_ids and connection.features.can_return_rows_from_bulk_insert
     if returning:
-        statement += f" RETURNING {quote('id')}"
+        statement += f" RETURNING {connection.ops.quote_name('id')}"
     with connection.cursor() as cursor:
         cursor.execute(statement, [value for row in rows for value in row])
         return [pk for (pk,) in cursor.fetchall()] if returning else []

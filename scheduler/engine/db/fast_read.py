@@ -175,7 +175,9 @@ def _needs_nothing(values: Sequence[Any], field: Any) -> bool:
     if types == {NoneType}:
         return bool(field.null)
     if isinstance(field, InstantField):
-        return types == {datetime} and all(one.tzinfo is UTC and one is not NO_INSTANT for one in values)
+        return types <= {datetime, NoneType} and all(
+            one is None or (one.tzinfo is UTC and one is not NO_INSTANT) for one in values
+        )
     return (isinstance(field, Text) and bytes not in types) or (isinstance(field, Number) and types == {int})
 
 
@@ -189,16 +191,12 @@ def _converted(values: Sequence[Any], converters: list[Any], expression: Any, co
 
     if isinstance(expression.output_field, InstantField) and connection.features.supports_timezones:
         return [convert(value) for value in values]  # on a wall clock, both hours of autumn are equal: not the same
-    known: dict[Any, Any] = {}
-    empty: dict[Any, Any] = {}
-    converted = []
-    for value in values:
-        result = empty[value]() if value in empty else known.get(value, known)
-        if result is known:
-            result = convert(value)
-            if not isinstance(result, dict | list):
-                known[value] = result
-            elif not result:
-                empty[value] = type(result)
-        converted.append(result)
-    return converted
+    known = {value: convert(value) for value in set(values)}
+    changeable = {value for value, result in known.items() if isinstance(result, dict | list)}
+    if not changeable:
+        return list(map(known.__getitem__, values))
+    empty = {value: type(known[value]) for value in changeable if not known[value]}
+    return [
+        known[value] if value not in changeable else empty[value]() if value in empty else convert(value)
+        for value in values
+    ]

@@ -1,12 +1,16 @@
 """Bulk actions: thousands of jobs in a bounded number of queries, each with its event and its line in the log."""
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.db import connection
+from django.db.models.signals import pre_init
 from django.test.utils import CaptureQueriesContext
 
 from scheduler.models import EventKind, Job, JobEvent, RunLog, Status
 from scheduler.schedules import Every
+from scheduler.signals import job_recovered
 from tests.factories import T0, make_job
 from tests.integration.admin.pages import page, told
 
@@ -83,6 +87,47 @@ def test_an_action_builds_no_row_of_a_job_the_slow_way(boss, jobs, monkeypatch):
     assert Job.objects.filter(broken_at=None, consecutive_failures=0, wake_at__isnull=False).count() == len(jobs)
     assert sorted(events(EventKind.RESET)) == sorted(job.name for job in jobs)
     assert len(slow) < len(jobs), len(slow)
+
+
+def test_an_action_builds_no_entry_of_the_log_for_each_job(boss, jobs):
+    """What thousands of them take was a quarter of an action; what is written is what Django writes."""
+    built = []
+
+    def count(**signal):
+        built.append(signal)
+
+    pre_init.connect(count, LogEntry)
+    try:
+        do(boss, "pause", jobs, **PAUSE)
+    finally:
+        pre_init.disconnect(count, LogEntry)
+    assert not built
+    do(boss, "resume", jobs[:1])
+    many, one = LogEntry.objects.filter(object_id=str(jobs[0].pk)).order_by("pk").values()
+    assert abs(many.pop("action_time") - one.pop("action_time")) < timedelta(minutes=1)
+    assert (many.pop("change_message"), one.pop("change_message")) == ("Paused. deploy", "Resumed.")
+    assert many.pop("id") < one.pop("id")
+    assert many == one
+
+
+@pytest.mark.parametrize("action", ["reset", "resume"])
+def test_receivers_are_told_of_jobs_as_their_rows_are(boss, jobs, task, action, django_capture_on_commit_callbacks):
+    """One job is planned in the same transaction, another is not, since no process here knows its task."""
+    Job.objects.update(broken_at=T0, consecutive_failures=5, wake_at=None, next_run_at=None)
+    Job.objects.filter(pk=jobs[1].pk).update(task="of another process")
+    told_of = []
+
+    def remember(job, **signal):
+        told_of.append({one.attname: getattr(job, one.attname) for one in Job._meta.concrete_fields})
+
+    job_recovered.connect(remember)
+    try:
+        with django_capture_on_commit_callbacks(execute=True):
+            do(boss, action, jobs[:3])
+    finally:
+        job_recovered.disconnect(remember)
+    assert told_of == list(Job.objects.filter(pk__in=[job.pk for job in jobs[:3]]).order_by("pk").values())
+    assert [job["stale"] for job in told_of] == [False, True, False]
 
 
 def test_a_resume_of_jobs_that_were_not_paused_changes_nothing_and_says_so(boss, jobs):

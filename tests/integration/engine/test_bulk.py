@@ -11,7 +11,7 @@ from scheduler.engine.db.bulk import LONGEST_STATEMENT, LostRace, insert_runs, u
 from scheduler.engine.db.fast_read import CompiledRows, read_rows
 from scheduler.models import Job, RunLog
 from scheduler.schedules import DailyAt, Every
-from tests.factories import at, make_job
+from tests.factories import T0, at, make_job
 
 pytestmark = pytest.mark.django_db
 
@@ -138,3 +138,27 @@ def test_rows_of_a_query_that_is_compiled_once_are_those_of_a_deferred_one(djang
         assert {**vars(job), "_state": None} == {**vars(other), "_state": None}
     with django_assert_num_queries(1):
         assert found[1].kwargs == {"a": 1}
+
+
+def test_instants_that_a_driver_reads_as_they_are_are_not_converted_beside_empty_ones(jobs, monkeypatch):
+    """A column of instants has empty ones in most tables; PostgreSQL and SQLite read both as what they are."""
+    Job.objects.filter(pk=jobs[0].pk).update(paused_at=T0)
+    converted = []
+    by_hand = fast_read._converted
+
+    def remember(values, converters, expression, connection):
+        converted.append(expression.target.name)
+        return by_hand(values, converters, expression, connection)
+
+    monkeypatch.setattr(fast_read, "_converted", remember)
+    read = read_rows(Job.objects.order_by("pk"))
+    assert [job.paused_at for job in read] == [T0] + [None] * (len(jobs) - 1)
+    if connection.features.supports_timezones or connection.vendor == "sqlite":
+        assert "paused_at" not in converted
+
+
+def test_no_two_rows_share_what_their_JSON_holds(jobs):
+    Job.objects.update(state={"seen": [1]})
+    first, *others = read_rows(Job.objects.order_by("name"))
+    first.state["seen"].append(2)
+    assert [job.state for job in others] == [{"seen": [1]}] * len(others)

@@ -30,6 +30,8 @@ PERIODS = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedel
 MOST_JOBS, MOST_ERRORS = 20, 20
 FAILED_AT = Coalesce("finished_at", "scheduled_for")
 """An old slot may have failed a moment ago."""
+BUILT_IN = "builtins."
+"""Classes of Python itself are stored with it and shown without it."""
 SAMPLE = 1_000
 """So many of the newest failures are read to group them by error."""
 TAIL = 3_000
@@ -91,7 +93,7 @@ def _by_error(failed: QuerySet[RunLog], period: str) -> dict[str, Any]:
         query = {"outcome": "failed", "period": period}
         query |= {"error": error_class} if error_class else {"status__exact": status}
         query |= {"q": search} if search else {}
-        group = groups.setdefault((kind, place), ErrorGroup(kind, place, urlencode(query)))
+        group = groups.setdefault((kind, place), ErrorGroup(kind.removeprefix(BUILT_IN), place, urlencode(query)))
         group.count += 1
         group.jobs.add(job)
         group.last = group.last or {"pk": pk, "at": instant(at), "words": tail.rstrip().rpartition("\n")[2][:200]}

@@ -23,7 +23,7 @@ from scheduler.engine.finish import end_cancelled, go_on_with_backfill, promote_
 from scheduler.engine.plan_basis import is_beginning, policy_of, schedule_of
 from scheduler.engine.postponed import held_places, let_go
 from scheduler.engine.retention.kept_since import complete_since, free_slot
-from scheduler.engine.views.datetimes import shifted
+from scheduler.engine.views.datetimes import said, shifted
 from scheduler.engine.views.pauses import paused_groups
 from scheduler.exceptions import InvalidOption, InvalidSchedule, Refused, UnknownRun
 from scheduler.models import EVERYTHING, FAILURES, RAN, Job, RunLog, Status, Trigger
@@ -260,8 +260,8 @@ def _refuse_when_busy(job: Job) -> None:
 
 def _with_which_run(run: RunLog) -> str:
     if run.attempt > 1 and run.status == Status.PENDING:
-        return f": its next attempt is due at {run.due_at:%Y-%m-%d %H:%M:%S} UTC, run {run.pk}"
-    since = f" since {run.started_at:%H:%M:%S} UTC" if run.started_at else ""
+        return f": its next attempt is due at {said(run.due_at)}, run {run.pk}"
+    since = f" since {said(run.started_at)}" if run.started_at else ""
     return f"{since}, run {run.pk}"
 
 

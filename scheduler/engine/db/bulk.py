@@ -148,7 +148,7 @@ def insert_rows(using: str, fields: Sequence[Any], rows: Sequence[models.Model])
 
 
 def insert_values(using: str, fields: Sequence[Any], rows: Sequence[Sequence[Any]]) -> None:
-    """Insert rows of which nobody needs the ids: each has a value for each of the fields."""
+    """Insert rows whose ids are not needed: each has a value for each of the fields."""
     connection = connections[using]
     if connection.vendor == "sqlite":  # nothing to parse but once, and no round trips
         columns = _prepared(connection, fields, rows)

@@ -1,8 +1,8 @@
 """Read what is asked often or in bulk, without the work that Django repeats for every query and every value."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import NoneType
 from typing import Any, Generic, TypeVar
 
@@ -192,11 +192,12 @@ def _converted(values: Sequence[Any], converters: list[Any], expression: Any, co
     if isinstance(expression.output_field, InstantField) and connection.features.supports_timezones:
         return [convert(value) for value in values]  # on a wall clock, both hours of autumn are equal: not the same
     known = {value: convert(value) for value in set(values)}
-    changeable = {value for value, result in known.items() if isinstance(result, dict | list)}
-    if not changeable:
+    own = {value: _copier(convert, value, result) for value, result in known.items() if isinstance(result, dict | list)}
+    if not own:
         return list(map(known.__getitem__, values))
-    empty = {value: type(known[value]) for value in changeable if not known[value]}
-    return [
-        known[value] if value not in changeable else empty[value]() if value in empty else convert(value)
-        for value in values
-    ]
+    return [own[value]() if value in own else known[value] for value in values]
+
+
+def _copier(convert: Callable[[Any], Any], value: Any, result: Any) -> Callable[[], Any]:
+    """Return what makes a result for one row alone; an empty one needs no converting."""
+    return partial(convert, value) if result else type(result)

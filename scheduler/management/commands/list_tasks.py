@@ -5,10 +5,12 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from scheduler.conf import conf
+from scheduler.engine.views.datetimes import said
 from scheduler.engine.views.enqueued import runs_django_tasks
 from scheduler.management.output import SchedulerCommand
 from scheduler.registry import registry
 from scheduler.safetext import visible
+from scheduler.schedules import Schedule
 
 OF_DJANGO = (
     "Functions with @task of Django Tasks are none of these: they run when they are enqueued, and the admin lists them"
@@ -31,7 +33,7 @@ class Command(SchedulerCommand):
             self._end()
             return
         rows = [
-            (task.name, task.schedule.describe(), "yes" if task.enabled else "no", task.description, task.place)
+            (task.name, _words(task.schedule), "yes" if task.enabled else "no", task.description, task.place)
             for task in registry
         ]
         self.print_table(
@@ -58,6 +60,12 @@ class Command(SchedulerCommand):
             "description": task.description,
             "place": task.place,
         }
+
+
+def _words(schedule: Schedule) -> str:
+    """What a schedule means, and from where its slots are counted if the code says so."""
+    anchor = getattr(schedule, "anchor", None)
+    return f"{schedule.describe()}, counted from {said(anchor)}" if anchor else schedule.describe()
 
 
 def _none_registered() -> str:

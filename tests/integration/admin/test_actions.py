@@ -32,7 +32,8 @@ def test_run_now_is_refused_with_the_reason_while_the_job_is_busy(boss):
     now = SYSTEM_CLOCK.now()
     run = RunLog.objects.create(job=job, scheduled_for=now, status=Status.RUNNING, due_at=now, started_at=now)
     (message,) = told(boss.post(page("job_run", job.pk)))
-    assert "is busy since" in message
+    since = f"{now.replace(microsecond=0):%Y-%m-%dT%H:%M:%SZ}"
+    assert f'is busy since <time class="sched-time" datetime="{since}">' in message  # in the zone of the page
     assert f"run {run.pk}" in message
     assert not LogEntry.objects.exists()
 

@@ -285,6 +285,14 @@ class TestListTasks:
         settings.TASKS = {"default": {"BACKEND": f"scheduler.contrib.{backend}"}}
         assert ("under enqueued tasks" in command("list_tasks")) == said
 
+    def test_the_anchor_that_the_code_gives_is_told(self, empty):
+        """In the project's zone, as every time that a command prints."""
+        for name, schedule in (("pull", Every(hours=6, anchor=T0)), ("push", Every(hours=6))):
+            empty.add(make_registry(name, schedule=schedule).get(name))
+        pull, push = command("list_tasks").splitlines()[1:]
+        assert "Every 6 hours, counted from 2026-03-02 12:00 UTC " in pull
+        assert "counted" not in push
+
     def test_a_module_that_failed_is_named_once_and_without_that_hint(self, empty):
         empty.failures["shop.tasks"] = "ImportError: no reports"
         out, err = StringIO(), StringIO()

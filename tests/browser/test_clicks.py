@@ -111,6 +111,17 @@ def test_a_job_is_run_with_arguments(operator):
     assert operator.person.find("#content form [name$=days]").get_attribute("value") == "7"
 
 
+def test_a_backfill_with_what_it_would_run(operator):
+    """The second click opens the form; what would run is listed before anything is promised."""
+    operator.click_band(operator.lane_of("often"))
+    operator.click("a[href$='/backfill/']")
+    operator.reads("#content form", "List")
+    operator.person.click("form.sched-form [type=submit]")
+    operator.reads(".sched-card", "would run")
+    operator.person.go("scheduler/runlog/?trigger__exact=backfill")
+    assert operator.person.all("#result_list tbody tr") == [], "nothing was promised"
+
+
 def test_who_runs_what(operator):
     operator.click("a[href$='/instance/']")
     operator.reads("#content", "alive", "Who runs what")
@@ -118,7 +129,14 @@ def test_who_runs_what(operator):
 
 def test_groups_and_who_waits(operator):
     operator.click("a[href$='/groups/']")
-    operator.reads("#content", "Groups")
+    operator.reads("#content", "narrow", "Holding a place", "Waiting")
+
+
+def test_a_group_is_paused(operator):
+    """The second click opens the form, which asks for a reason and an end."""
+    operator.click("a[href$='/groups/']")
+    operator.click("a.sched-button[href$='group=narrow']")
+    operator.reads("#content form", "Reason", "Pause")
 
 
 def test_the_next_hour_is_on_the_page(operator):

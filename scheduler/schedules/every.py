@@ -133,7 +133,7 @@ class Every(Schedule):
         return None if self.anchor is None else naive_utc(self.anchor)
 
     def _words(self, _: Translate) -> str:
-        words = _("every {interval}").format(interval=interval_words(self.interval, _))
+        words = _every(self.interval, _)
         return (
             _("{schedule}, counted from the end of the last run").format(schedule=words)
             if self.from_completion
@@ -219,6 +219,17 @@ def _aware_utc(anchor: datetime | None) -> datetime | None:
     return as_utc(anchor)
 
 
+def _every(interval: timedelta, _: Translate) -> str:
+    """Return the words of an interval. That of one unit is a phrase of its own: languages bend it by its gender."""
+    of_one = {
+        timedelta(days=1): _("every day"),
+        timedelta(hours=1): _("every hour"),
+        timedelta(minutes=1): _("every minute"),
+        timedelta(seconds=1): _("every second"),
+    }
+    return of_one.get(interval) or _("every {interval}").format(interval=interval_words(interval, _))
+
+
 def interval_words(interval: timedelta, _: Translate) -> str:
     minutes, seconds = divmod(interval.seconds, 60)
     hours, minutes = divmod(minutes, 60)
@@ -229,8 +240,7 @@ def interval_words(interval: timedelta, _: Translate) -> str:
         _plural(minutes, _("minute"), _("{n} minutes")),
         _plural(exact, _("second"), _("{n} seconds")),
     ]
-    words = [part for part in parts if part]
-    return words[0] if len(words) == 1 else " ".join(f"1 {word}" if word[0].isalpha() else word for word in words)
+    return " ".join(f"1 {part}" if part[0].isalpha() else part for part in parts if part)
 
 
 def _plural(n: float, one: str, many: str) -> str:

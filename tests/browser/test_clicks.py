@@ -129,7 +129,7 @@ def test_who_runs_what(operator):
 
 def test_groups_and_who_waits(operator):
     operator.click("a[href$='/groups/']")
-    operator.reads("#content", "narrow", "Holding a place", "Waiting")
+    operator.reads("#content", "narrow", "Holding a place".upper(), "Waiting are runs")
 
 
 def test_a_group_is_paused(operator):

@@ -201,6 +201,23 @@ def test_german_words_are_whole_in_the_list(boss, screen, sidebar):
     assert boss.run(CUT, ".field-next_start .sched-line, .field-buttons, thead th") == []
 
 
+@pytest.mark.parametrize("sidebar", ["true", "false"])
+@pytest.mark.parametrize(("language", "words"), [("en", ["failing", "scheduled"]), ("de", ["schlägt fehl", "geplant"])])
+def test_what_is_the_matter_and_the_state_are_whole_in_the_list(boss, screen, sidebar, language, words):
+    screen(1400)
+    boss.browser.add_cookie({"name": "django_language", "value": language})
+    boss.run("localStorage.setItem('django.admin.navSidebarIsOpen', arguments[0])", sidebar)
+    status = ".field-job_status .sched-cell"
+
+    def is_told():
+        boss.go("scheduler/job/?state=failing")
+        return boss.all(status) and all(word in boss.text(status) for word in words)  # not while it runs
+
+    boss.wait(is_told, 30)
+    assert boss.run(CUT, ".field-job_status .sched-line") == []
+    assert boss.run("return document.querySelector('#result_list tbody tr').offsetHeight") <= 44
+
+
 @pytest.mark.parametrize("width", [390, 320])
 def test_the_small_pictures_of_a_job_fit_a_phone(boss, screen, width):
     screen(width)

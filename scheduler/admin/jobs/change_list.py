@@ -133,10 +133,16 @@ class JobListMixin(CarefulListMixin, _ModelAdmin):
     def job_status(self, job: Job) -> SafeString:
         """What is the matter, the state as icon and word, and why."""
         view = _page(job).views[job.name]
-        found = line(format_html("{} {}", badges.attention_badge(view), badges.job_badge(view)))
         of_many = view.held_by is not None and view.held_by.group is not None  # the banner tells the rest of that
-        if reason := view.held_by.short if view.held_by and of_many else view.reason[:120]:
-            found += line(with_times(reason), reason, "sched-quiet sched-reason")
+        reason = view.held_by.short if view.held_by and of_many else view.reason[:120]
+        state = badges.job_badge(view)
+        if matter := badges.attention_badge(view):  # above the state: beside it, the cell would cut both
+            below = format_html('{} <span class="sched-quiet sched-reason">{}</span>', state, with_times(reason))
+            found = line(matter) + line(below, reason)
+        else:
+            found = line(state)
+            if reason:
+                found += line(with_times(reason), reason, "sched-quiet sched-reason")
         return region(job, "status", found, label=_("status"), busy=job.active_runs > 0)
 
     @admin.display(description=_("schedule"))

@@ -7,7 +7,7 @@ from django.utils import translation
 from django.utils.translation import gettext
 
 from scheduler.admin.jobs import change_list
-from scheduler.schedules import Cron, DailyAt
+from scheduler.schedules import Cron, DailyAt, Every
 from tests.factories import make_job
 from tests.integration.admin.pages import page, text_of
 
@@ -25,6 +25,23 @@ def test_cron_expressions_are_told_in_german():
     with translation.override("de"):
         words = Cron("30 8 * * 1-5", timezone="Europe/Berlin").describe(gettext)
     assert words == "Um 08:30, Montag bis Freitag, Zeit von Europe/Berlin"
+
+
+@pytest.mark.sweep(1)
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1d", "Jeden Tag"),
+        ("1h", "Jede Stunde"),
+        ("1m", "Jede Minute"),
+        ("1s", "Jede Sekunde"),
+        ("2d", "Alle 2 Tage"),
+        ("1h30m", "Alle 1 Stunde 30 Minuten"),
+    ],
+)
+def test_intervals_are_told_in_german(text, words):
+    with translation.override("de"):
+        assert Every(text).describe(gettext) == words
 
 
 def test_without_its_tables_the_list_says_what_to_run(boss, monkeypatch):

@@ -24,6 +24,7 @@ def test_its_rules_have_defaults_and_may_be_written_in_many_ways():
 
 def test_it_is_told_in_words():
     assert OnActivity().describe() == "30 minutes after a user became active"
+    assert OnActivity("1h").describe() == "1 hour after a user became active"
 
 
 @pytest.mark.parametrize(

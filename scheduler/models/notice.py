@@ -70,6 +70,12 @@ class Notice(models.Model):
     def __str__(self) -> str:
         return f"{self.name} {self.kind} {self.at:%Y-%m-%d %H:%M:%S}"
 
+    @property
+    def alerts(self) -> list[int]:
+        """The keys of the alerts of the same outage that it follows on. What is stored is read with distrust."""
+        keys = self.data.get("of")
+        return [key for key in keys if isinstance(key, int)] if isinstance(keys, list) else []
+
 
 class NoticeDelivery(models.Model):
     """A notice on its way to one channel, and what became of it."""
@@ -77,7 +83,8 @@ class NoticeDelivery(models.Model):
     notice: Any = KeyField(Notice, models.CASCADE, related_name="deliveries", verbose_name=_("notice"))
     channel = NameField(_("channel"), max_length=100)
     due_at = InstantField(_("waits since"), null=True, stands=True)
-    """When it may be sent; null once it was sent or given up, so that the index walks over waiting ones only."""
+    """When it may be sent; null once it was sent or given up, so that the index walks over waiting ones only. The end
+    of an outage whose alerts were given up is neither."""
     attempts = CountField(_("attempts"), default=0)
     sent_at = InstantField(_("sent"), null=True)
     failed_at = InstantField(_("given up"), null=True)

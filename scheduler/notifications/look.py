@@ -69,12 +69,13 @@ class Look:
             return []
         return [channel for channel in self.channels if channel.takes(one.kind, one.job.name, one.job.in_group)]
 
-    def _notice(self, one: Found, channels: Sequence[Channel], *, fully: bool, told: Sequence[str] = ()) -> Notice:
+    def _notice(self, one: Found, channels: Sequence[Channel], *, fully: bool, after: Notice | None = None) -> Notice:
         texts = texts_of(one, {channel.language for channel in channels}, self.now, fully=fully)
+        told = channels_told(after) if after else ()
         names = list(dict.fromkeys([*told, *(channel.name for channel in channels)]))
         data = {
             "texts": texts, "channels": names, "after": (one.ends_after or self.now).isoformat(), "count": one.count,
-            "run": one.run.pk if one.run else None,
+            "run": one.run.pk if one.run else None, "of": [after.pk] if after else [],
         }  # fmt: skip
         key = one.key or f"{one.topic}@{one.kind.value}:{self.now.timestamp():.0f}"
         return Notice(
@@ -90,7 +91,7 @@ class Look:
             if notice is None or (notice.kind, one.kind) != (Told.FAILED, Told.BROKEN):
                 continue
             if channels := self._channels_of(one):
-                following = self._notice(one, channels, fully=count < FULLY, told=channels_told(notice))
+                following = self._notice(one, channels, fully=count < FULLY, after=notice)
                 count += close(self.using, notice, self.now, (following, [channel.name for channel in channels]))
         return count
 
@@ -111,7 +112,7 @@ class Look:
             return None
         name = job.shown_name if job else notice.name
         texts = texts_of_end(kind, name, job, self.now, {channel.language for channel in channels}, more=more)
-        data = {"texts": texts, "channels": [channel.name for channel in channels], "of": notice.pk}
+        data = {"texts": texts, "channels": [channel.name for channel in channels], "of": [*notice.alerts, notice.pk]}
         key = f"end:{notice.pk}"
         end = Notice(key=key, kind=kind, job_id=notice.job_id, name=name, at=self.now, data=data)
         return end, [channel.name for channel in channels]

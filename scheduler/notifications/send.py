@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any
 from uuid import UUID
 
@@ -112,6 +112,7 @@ def prune_notices(using: str, now: datetime) -> int:
     if not days:
         return 0
     notices = Notice.objects.using(using).filter(at__lt=now - timedelta(days=days), open_for=None)
+    notices = notices.exclude(closed_at__gt=now - PATIENCE)  # the note of the end, which may wait, looks it up
     waiting = NoticeDelivery.objects.using(using).filter(notice=OuterRef("pk"), due_at__gt=LONG_AGO)
     keys = list(notices.filter(~Exists(waiting)).order_by("at").values_list("pk", flat=True)[:MOST])
     if keys:
@@ -123,14 +124,30 @@ def prune_notices(using: str, now: datetime) -> int:
 def _batch(using: str, channel: Channel, now: datetime) -> list[NoticeDelivery]:
     """Return what is sent next: everything that waits, or half of what was refused together, so that it narrows down.
 
-    The clock of another host may be ahead: only what was refused waits for its instant.
+    The clock of another host may be ahead: only what was refused waits for its instant, and what came later of the
+    same job waits for that.
     """
-    waiting = NoticeDelivery.objects.using(using).filter(
-        Q(attempts=0) | Q(due_at__lte=now), channel=channel.name, due_at__gt=LONG_AGO
-    )
-    rows = list(waiting.order_by("pk").select_related("notice")[: min(MOST, channel.most)])
+    waiting = NoticeDelivery.objects.using(using).filter(channel=channel.name, due_at__gt=LONG_AGO)
+    put_off = waiting.filter(attempts__gt=0, due_at__gt=now, notice__job_id__gt=0).values("notice__job_id")
+    ready = waiting.filter(Q(attempts=0) | Q(due_at__lte=now)).exclude(notice__job_id__in=put_off)
+    rows = list(ready.order_by("pk").select_related("notice")[: min(MOST, channel.most)])
+    if untold := _ends_of_untold(using, channel, rows):
+        with write_transaction(using):
+            _rows(using, untold).update(due_at=None)
+        rows = [row for row in rows if row not in untold]
     batch = list(takewhile(lambda row: row.attempts == rows[0].attempts, rows))
     return batch[: (len(batch) + 1) // 2] if batch and batch[0].attempts else batch
+
+
+def _ends_of_untold(using: str, channel: Channel, rows: Sequence[NoticeDelivery]) -> list[NoticeDelivery]:
+    """Return the notes of an end whose alerts were all given up here: no one knows what came to its end."""
+    ends = {row: row.notice.alerts for row in rows if row.notice.kind in RECOVERIES}
+    if not ends:
+        return []
+    alerts = NoticeDelivery.objects.using(using).filter(channel=channel.name, notice__in=[*chain(*ends.values())])
+    failed_at = dict(alerts.values_list("notice", "failed_at"))
+    found = {row: [failed_at[key] for key in keys if key in failed_at] for row, keys in ends.items()}
+    return [row for row, instants in found.items() if instants and all(instants)]
 
 
 def _until_allowed(channel: Channel, row: NoticeChannel, now: datetime) -> datetime | None:

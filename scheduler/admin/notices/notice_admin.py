@@ -144,6 +144,8 @@ def _delivery(one: NoticeDelivery) -> SafeString:
         return badges.badge("good", "✔", one.channel, gettext("sent"))
     if one.failed_at:
         return badges.badge("bad", "✖", one.channel, one.error or gettext("given up"))
+    if one.due_at is None:
+        return badges.badge("calm", "∅", one.channel, gettext("not told, since its alert was not"))
     return badges.badge("calm", "…", one.channel, one.error or gettext("waits"))
 
 

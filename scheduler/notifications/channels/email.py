@@ -24,6 +24,8 @@ from scheduler.safetext import told
 OWN = ("to", "from", "prefix")
 REFUSALS = (SMTPDataError, SMTPRecipientsRefused, ValueError)
 """What says that this message cannot be sent; a ValueError is a header or an address that no mail may have."""
+TEMPORARY = range(400, 500)
+"""Codes by which a mail server says “later”, as one does that greylists: no refusal of the message."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -62,12 +64,18 @@ class Email(Channel):
         )
         try:
             sent = _mailer().send_messages([letter])
-        except REFUSALS as error:
-            raise MessageRefused(f"{type(error).__name__}: {told(error)}") from error
         except Exception as error:
-            raise SendFailed(f"{type(error).__name__}: {told(error)}") from error
+            kind = MessageRefused if isinstance(error, REFUSALS) and not _is_temporary(error) else SendFailed
+            raise kind(f"{type(error).__name__}: {told(error)}") from error
         if not sent:
             raise SendFailed("The backend sent nothing.")
+
+
+def _is_temporary(error: Exception) -> bool:
+    """Return whether the server may take the same mail later, for one of its recipients at least."""
+    if isinstance(error, SMTPRecipientsRefused):
+        return any(code in TEMPORARY for code, _ in error.recipients.values())
+    return isinstance(error, SMTPDataError) and error.smtp_code in TEMPORARY
 
 
 def _mailer() -> Any:

@@ -41,6 +41,12 @@ def test_it_shows_channels_and_what_was_told(boss, told):
     assert TOKEN not in text
 
 
+def test_an_end_whose_alert_was_given_up_does_not_wait(boss, told):
+    end = Notice.objects.create(key="end:1", kind="recovered", job_id=told.pk, name="sync", at=T0, data={})
+    NoticeDelivery.objects.create(notice=end, channel="slack", due_at=None)
+    assert "not told, since its alert was not" in boss.get(page("notice_changelist")).rendered_content
+
+
 def test_they_have_one_name_in_the_whole_admin(boss, told):
     for name in ("index", "app_list", "job_changelist", "notice_changelist"):
         address = {"index": "/admin/", "app_list": "/admin/scheduler/"}.get(name) or page(name)

@@ -12,7 +12,7 @@ from scheduler.notifications.look import Look
 from scheduler.notifications.rows import write_notices
 from scheduler.notifications.service import Notifier
 from scheduler.schedules import Every, Manual
-from tests.factories import HOUR, MINUTE, T0, at, claim_one, ended, finish, make_job, run_at, tick_at
+from tests.factories import DAY, HOUR, MINUTE, T0, at, claim_one, ended, finish, make_job, run_at, tick_at
 
 pytestmark = pytest.mark.django_db
 
@@ -56,6 +56,17 @@ class TestFailures:
         reset_job("sync", actor="ann")
         assert office.step(at(hours=1, minutes=1)) == [("recovered", "sync")]
         assert office.texts()[-1].title == "sync was reset by ann"
+
+    def test_broken_while_the_server_is_down_and_reset_before_it_returns_is_told_once_in_order_NT9(self, office, away):
+        make_job("sync", breaker_threshold=1, backoff=[1])
+        office.away = away
+        assert self.fail(office, 1) == []
+        reset_job("sync", actor="ann")
+        assert office.step(at(minutes=3)) == []
+        assert set(Notice.objects.values_list("kind", flat=True)) == {"broken", "recovered"}
+        office.away = None
+        assert office.step(at(minutes=20)) == [("broken", "sync"), ("recovered", "sync")]
+        assert office.step(at(minutes=40)) == []
 
     def test_without_notify_after_a_job_is_told_when_it_counts_as_failing(self, office):
         make_job("night", Every(hours=24))
@@ -180,6 +191,16 @@ class TestExpectations:
         assert office.step(T0 + 2 * HOUR) == [("not_fresh", "sync")]
         Job.objects.update(last_success_at=T0 + 2 * HOUR + MINUTE)
         assert office.step(T0 + 2 * HOUR + 2 * MINUTE) == [("succeeded_again", "sync")]
+
+    def test_a_deadline_without_a_success_and_the_one_that_comes(self, office):
+        make_job(
+            "sync", Manual(), succeed_by="12:30", columns={"created_at": T0 - 2 * DAY, "last_success_at": T0 - DAY}
+        )
+        assert office.step(T0 + MINUTE) == []
+        assert office.step(T0 + HOUR) == [("deadline_missed", "sync")]
+        assert office.step(T0 + HOUR + 2 * MINUTE) == []
+        Job.objects.update(last_success_at=T0 + 2 * HOUR)
+        assert office.step(T0 + 2 * HOUR + MINUTE) == [("succeeded_again", "sync")]
 
     def test_of_a_job_that_fails_only_that_is_told(self, office):
         make_job("sync", Every(hours=1), notify_after=1, fresh="90m", breaker_threshold=1)

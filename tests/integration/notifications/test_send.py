@@ -5,6 +5,7 @@ import logging
 import sys
 import threading
 from datetime import timedelta
+from smtplib import SMTPDataError
 from uuid import uuid4
 
 import pytest
@@ -86,6 +87,26 @@ class TestAServerThatIsDown:
         office.away = None
         office.step(at(minutes=20))
         assert [one.code for one in get_scheduler_status().problems if one.code == "notices_waiting"] == []
+
+    def test_a_mail_server_that_says_later_is_tried_again_until_it_takes_the_mail(self, office, fail, monkeypatch):
+        del office.notifier._deliver
+        answers, mails = [SMTPDataError(451, b"greylisted")] * 5, []
+
+        def send(_, letters):
+            if answers:
+                raise answers.pop()
+            mails.extend(letters)
+            return len(letters)
+
+        monkeypatch.setattr("django.core.mail.backends.locmem.EmailBackend.send_messages", send)
+        fail("sync")
+        office.step()
+        for _ in range(5):
+            assert mails == []
+            office.step(NoticeChannel.objects.get(name="email").next_at)
+        assert [letter.subject for letter in mails] == ["[Django] sync has failed"]
+        row = NoticeDelivery.objects.get()
+        assert (row.attempts, row.sent_at, row.failed_at) == (1, office.clock.now(), None)
 
     def test_what_waits_for_three_days_is_given_up_and_health_says_so(self, office, fail, away):
         office.away = away
@@ -177,6 +198,77 @@ class TestAMessageThatIsRefused:
         assert [len(message.events) for _, message in office.messages] == [15, 8, 4, 2]
         office.step(at(minutes=11))
         assert [event.job for event in office.texts()] == [f"job{number:02}" for number in range(30)]
+
+
+class TestAnAlertThatIsRefusedAndItsEnd:
+    """NT9: the end is told after its alert, and not at all where that was given up."""
+
+    @pytest.fixture
+    def refused(self, office, fail):
+        """One alert of “bad” was refused; then the job succeeds."""
+        fail("bad")
+        office.away = MessageRefused("HTTP 400")
+        office.step()
+        Job.objects.update(last_status=Status.SUCCEEDED, consecutive_failures=0, last_success_at=at(60))
+        return office
+
+    def test_the_end_waits_for_it_and_others_do_not_NT9(self, refused, fail):
+        refused.away = None
+        fail("other")
+        assert refused.step(at(90)) == [("failed", "other")]
+        assert waiting() == 2
+        assert refused.step(at(310)) == [("failed", "bad"), ("succeeded_again", "bad")]
+        assert waiting() == 0
+
+    def test_so_does_the_next_outage_of_the_job_and_the_last_word_is_true_NT9(self, refused):
+        refused.away = None
+        assert refused.step(at(90)) == []
+        failure = {"consecutive_failures": 1, "last_status": Status.FAILED, "last_finished_at": at(100)}
+        Job.objects.update(**failure)
+        assert refused.step(at(120)) == []
+        told = [("failed", "bad"), ("succeeded_again", "bad"), ("failed", "bad")]
+        assert refused.step(at(310)) == told
+
+    def test_of_one_that_is_given_up_no_end_is_told_NT9(self, refused):
+        for seconds in (90, 310, 620):
+            refused.step(at(seconds))
+        assert NoticeDelivery.objects.get(notice__kind="failed").failed_at == at(620)
+        refused.away = None
+        assert refused.step(at(700)) == []
+        end = NoticeDelivery.objects.get(notice__kind="succeeded_again")
+        assert (end.due_at, end.sent_at, end.failed_at) == (None, None, None)
+
+    def test_nor_where_it_was_given_up_before_the_end_and_other_channels_are_told_NT9(self, office, fail, settings):
+        settings.SCHEDULER_NOTIFY = [{"channel": "email", "name": name, "to": ["a@b.c"]} for name in ("bad", "good")]
+        fail("sync")
+        down = ["bad"]
+
+        def deliver(channel, message):
+            if channel.name in down:
+                raise SendFailed("no")
+            office.deliver(channel, message)
+
+        office.notifier._deliver = deliver
+        assert office.step() == [("failed", "sync")]
+        office.step(T0 + PATIENCE + timedelta(hours=1))
+        down.clear()
+        now = T0 + PATIENCE + timedelta(hours=2)
+        Job.objects.update(last_status=Status.SUCCEEDED, consecutive_failures=0, last_success_at=now)
+        assert office.step(now) == [("succeeded_again", "sync")]
+        assert [name for name, _ in office.messages] == ["good", "good"]
+        assert waiting() == 0
+
+    def test_one_that_broke_later_was_told_by_its_second_alert_NT9(self, office, fail):
+        fail("bad")
+        office.away = MessageRefused("HTTP 400")
+        office.step()
+        Job.objects.update(broken_at=at(30), wake_at=None)
+        for seconds in (60, 310, 620):
+            office.step(at(seconds))
+        office.away = None
+        assert office.step(at(700)) == [("broken", "bad")]
+        Job.objects.update(broken_at=None, consecutive_failures=0, last_success_at=at(800))
+        assert office.step(at(820)) == [("recovered", "bad")]
 
 
 class TestOneChannelOfSeveral:
@@ -475,6 +567,8 @@ def test_what_is_over_is_removed_with_the_run_log(office, fail, settings):
     office.step(T0 + timedelta(days=9))
     assert Notice.objects.count() == 2
     office.step(T0 + timedelta(days=11))
+    assert Notice.objects.count() == 2, "it was over two days ago, and the note of its end could wait"
+    office.step(T0 + timedelta(days=13))
     assert [(one.notice.name, one.sent_at is not None) for one in NoticeDelivery.objects.all()] == [("goes_on", True)]
 
 

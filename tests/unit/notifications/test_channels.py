@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from smtplib import SMTPDataError, SMTPRecipientsRefused
 from urllib.parse import quote, unquote, unquote_plus
 
 import pytest
@@ -11,9 +12,9 @@ from django.views.debug import SafeExceptionReporterFilter
 from scheduler.exceptions import ConfigurationError
 from scheduler.notifications.channels import addresses
 from scheduler.notifications.channels.addresses import Address, addresses_of, is_plainly_private, is_public
-from scheduler.notifications.channels.base import SendFailed
+from scheduler.notifications.channels.base import MessageRefused, SendFailed
 from scheduler.notifications.channels.configured import configured_channels, wrong_channels
-from scheduler.notifications.channels.post import post
+from scheduler.notifications.channels.post import _judge, post
 from scheduler.notifications.channels.webhook import body_of, signature
 from scheduler.notifications.message import LONGEST_SUBJECT, Event, Message
 from scheduler.notifications.pings import wrong_pings
@@ -130,6 +131,60 @@ class TestAddresses:
 
     def test_multicast_is_not_public(self):
         assert not is_public("224.0.0.1")
+
+
+def mails(monkeypatch, error):
+    """Let the mail server answer with an error."""
+
+    def refuse(self, messages):
+        raise error
+
+    monkeypatch.setattr("django.core.mail.backends.locmem.EmailBackend.send_messages", refuse)
+
+
+class TestWhatIsRefusedAndWhatIsOfTheMoment:
+    """What the server may take later is tried again as while it is down; what it never takes is given up."""
+
+    @pytest.fixture
+    def mail(self, settings):
+        settings.SCHEDULER_NOTIFY = [{"channel": "email", "to": ["a@b.c", "d@e.f"]}]
+        (channel,) = configured_channels()
+        return channel
+
+    @pytest.mark.parametrize(
+        ("error", "kind"),
+        [
+            (SMTPDataError(451, b"greylisted"), SendFailed),
+            (SMTPDataError(421, b"closing"), SendFailed),
+            (SMTPDataError(554, b"spam"), MessageRefused),
+            (SMTPRecipientsRefused({"a@b.c": (450, b"later")}), SendFailed),
+            (SMTPRecipientsRefused({"a@b.c": (550, b"no such user"), "d@e.f": (451, b"later")}), SendFailed),
+            (SMTPRecipientsRefused({"a@b.c": (550, b"no such user")}), MessageRefused),
+            (ValueError("a header with a line break"), MessageRefused),
+            (ConnectionRefusedError(), SendFailed),
+        ],
+    )
+    def test_by_mail(self, mail, monkeypatch, error, kind):
+        mails(monkeypatch, error)
+        with pytest.raises(SendFailed) as raised:
+            mail.send(message())
+        assert raised.type is kind
+
+    @pytest.mark.parametrize("status", [401, 403, 404, 408, 425, 429, 500, 502, 503, 504])
+    def test_by_http_of_the_moment(self, status):
+        with pytest.raises(SendFailed) as raised:
+            _judge(Address(HOOK), status, b"later")
+        assert raised.type is SendFailed
+
+    @pytest.mark.parametrize("status", [400, 413, 415, 422])
+    def test_by_http_refused(self, status):
+        with pytest.raises(MessageRefused):
+            _judge(Address(HOOK), status, b"no")
+
+    def test_of_a_long_reply_two_hundred_characters_are_kept_NT7(self):
+        with pytest.raises(SendFailed) as raised:
+            _judge(Address(HOOK), 500, b"x" * 1000)
+        assert str(raised.value) == f"hooks.example.com: HTTP 500: {'x' * 200}"
 
 
 class TestSecrets:

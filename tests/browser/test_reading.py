@@ -40,6 +40,17 @@ def test_times_are_said_in_the_zone_the_reader_chose_and_the_choice_is_kept(boss
     assert "09:00:00" in boss.text(time)
 
 
+def test_sentences_are_said_in_the_zone_of_the_job_where_the_reader_wants_that(boss):
+    path = boss.open_job("to_edit")
+    boss.go(path + "?why=2026-03-02 02:00")
+    Select(boss.find("[data-sched-zone]")).select_by_value("job")
+    assert "2026-03-02 02:00:00 GMT+1" in boss.text(".sched-answer")
+    for time in boss.all("#content time.sched-time"):
+        assert time.get_attribute("title") == "Europe/Berlin"
+    boss.go("scheduler/job/overview/")
+    assert {one.get_attribute("title") for one in boss.all("#content time.sched-time:not([data-zone])")} <= {"UTC"}
+
+
 def test_the_zone_reaches_pictures_and_answers(boss):
     path = boss.open_job("to_edit")
     boss.go(path + "?why=2026-03-02 02:00")

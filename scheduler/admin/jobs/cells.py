@@ -2,22 +2,25 @@
 
 from datetime import datetime
 
+from django.conf import settings
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, ngettext
 
 from scheduler.admin.badges import labelled
 from scheduler.admin.names import address_of
-from scheduler.admin.times import instant, relative
+from scheduler.admin.times import instant, relative, zone_of
 from scheduler.engine.views.datetimes import decimal
 from scheduler.engine.views.job_view import JobView
 from scheduler.models import Job
 
 
 def region(job: Job, name: str, content: SafeString, *, label: object = "", busy: bool = False) -> SafeString:
-    """Mark what the live refresh may replace; `busy` asks for it more often, cards show the label."""
-    mark = mark_safe(" data-sched-busy") if busy else ""
-    inside = format_html('<div class="sched-region" data-sched-live="{}-{}"{}>{}</div>', job.pk, name, mark, content)
+    """Mark what the live refresh may replace, and the zone of what it says; `busy` asks for it more often, cards show
+    the label."""
+    mark, zone = mark_safe(" data-sched-busy") if busy else "", zone_of(job, settings.TIME_ZONE)
+    shape = '<div class="sched-region" data-sched-live="{}-{}" data-zone="{}"{}>{}</div>'
+    inside = format_html(shape, job.pk, name, zone, mark, content)
     return labelled(label, inside)
 
 

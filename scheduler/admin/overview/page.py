@@ -24,7 +24,7 @@ from scheduler.admin.refresh import not_modified, stamp_of_jobs, with_stamp
 from scheduler.admin.request_values import instant_of_query, whole_number, zone_asked
 from scheduler.admin.runs.recent import COLUMNS
 from scheduler.admin.svg import lanes, load_map
-from scheduler.admin.svg.load import FEWEST
+from scheduler.admin.svg.load import FEWEST, is_even
 from scheduler.admin.times import instant
 from scheduler.engine.db.fast_read import read_parts
 from scheduler.engine.db.one_look import one_look
@@ -100,6 +100,7 @@ class OverviewMixin(_ModelAdmin):
             "load_of_first": MOST_JOBS if len(going) > MOST_JOBS else None,
             "fewest_starts": min(counts, default=0),
             "most_starts": max(counts, default=0),
+            "is_even": is_even(min(counts, default=0), max(counts, default=0)),
             "crowds": [(instant(crowd.at), crowd) for crowd in load.crowds],
             "hour": hour and (instant(hour), instant(hour + timedelta(hours=1))),
             "listed": [

@@ -49,11 +49,15 @@ def _exists(wall: datetime) -> bool:
     return wall.astimezone(UTC).astimezone(wall.tzinfo).replace(fold=0) == wall
 
 
+def is_even(quietest: float, busiest: float) -> bool:
+    """Return whether the load of a week varies by less than a tenth, or by no start at all."""
+    return round(quietest) == round(busiest) or busiest < quietest * EVEN
+
+
 def heat(count: float, quietest: float, busiest: float) -> str:
-    """Return the tone of an hour between the quietest and the busiest of the week; a load that varies by less than a
-    tenth, or by no start at all, is one of middle tone."""
+    """Return the tone of an hour between the quietest and the busiest of the week; an even load is of middle tone."""
     if count < FEWEST:
         return "sched-heat-0"
-    if round(quietest) == round(busiest) or busiest < quietest * EVEN:
+    if is_even(quietest, busiest):
         return "sched-heat-2"
     return f"sched-heat-{1 + round(3 * (count - quietest) / (busiest - quietest))}"

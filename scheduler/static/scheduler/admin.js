@@ -8,10 +8,10 @@
   const keep = (name, value) => { try { localStorage.setItem("sched-" + name, value); } catch { /* private mode */ } };
   const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-  /* Times: the server names UTC; here they are said again in the zone the reader chose. */
+  /* Times: the server names UTC; here they are said again in the zone the reader chose. What names no job is of the page's. */
   function zoneOf(element) {
     const mode = recall("zone", "browser");
-    return mode === "utc" ? "UTC" : mode === "job" ? element.dataset.zone || "UTC" : browserZone;
+    return mode === "utc" ? "UTC" : mode === "job" ? element.closest("[data-zone]:not([data-zone=''])")?.dataset.zone || $("[data-sched-toolbar]")?.dataset.zone || "UTC" : browserZone;
   }
   const formats = new Map();
   function spoken(at, zone) {

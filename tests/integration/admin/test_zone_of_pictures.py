@@ -104,6 +104,23 @@ def test_a_square_of_the_load_leads_to_what_starts_then(boss):
 
 
 @pytest.mark.usefixtures("still_clock")
+@pytest.mark.parametrize(
+    ("daily", "tones", "words"), [(1, "2", "20 \N{EN DASH} 21 starts"), (10, "1234", "20 30 starts")]
+)
+def test_the_legend_of_the_load_has_the_tones_that_are_drawn(boss, daily, tones, words):
+    for number in range(20):
+        make_job(f"hourly {number}", Cron("0 * * * *"))
+    for number in range(daily):
+        make_job(f"daily {number}", DailyAt(hour=3))
+    answer = boss.get(page("job_overview"))
+    drawn, _, legend = answer.text.partition("sched-load")[2].partition('class="sched-legend"')
+    keys = re.findall(r"sched-key sched-heat-(\d)", legend.partition("</p>")[0])
+    assert "".join(keys) == tones
+    assert set(re.findall(r"sched-heat-([1-9])", drawn)) <= set(tones)
+    assert words in text_of(answer)
+
+
+@pytest.mark.usefixtures("still_clock")
 def test_a_load_that_does_not_count_all_jobs_says_so(boss, monkeypatch):
     monkeypatch.setattr("scheduler.admin.overview.page.MOST_JOBS", 1)
     make_job("one")

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from scheduler.activity.api import waiting_users
 from scheduler.conf import conf
+from scheduler.engine.db.one_look import one_look
 from scheduler.engine.views.standing import Standing, standings
-from scheduler.engine.views.tallies import counts, last_with_label
+from scheduler.engine.views.tallies import counts, last_with_label, within_border
 from scheduler.metrics.sums import OTHER, Sums, summed
 from scheduler.problems import Survey, survey
 from scheduler.safetext import visible
@@ -33,16 +34,21 @@ class Figures:
 
 
 def figures() -> Figures:
-    """Read everything once. Five queries; one more where jobs follow what users do, and a few where something is wrong.
+    """Read everything once. Five queries; a few more where jobs run, are expected to succeed, follow what users do, or
+    something is wrong.
 
     The counters come last: what they tell is never behind the states of the jobs.
     """
     now, standing = standings()
-    found = survey(now, {}, own=False)
-    last = last_with_label([one.job.pk for one in standing], conf.METRICS_MAX_JOBS)
-    labels = _labels(one for one in standing if one.job.pk <= last)
+    with one_look():
+        found = survey(now, {}, own=False)
     waiting = waiting_users([one.job for one in standing])
-    return Figures(now, standing, labels, summed(counts(last), labels, last), waiting, found)
+    most = conf.METRICS_MAX_JOBS
+    last = last_with_label([one.job.pk for one in standing], most)
+    rows = list(counts(last))
+    last = within_border(rows, last, most)
+    labels = _labels(one for one in standing if one.job.pk <= last)
+    return Figures(now, standing, labels, summed(rows, labels, last), waiting, found)
 
 
 def _labels(standing: Iterable[Standing]) -> dict[int, str]:

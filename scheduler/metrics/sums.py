@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from scheduler.engine.views.tallies import Counted, is_of_other
 from scheduler.models import Status
-from scheduler.models.tally import WITH_ERRORS
+from scheduler.models.tally import LAST_WITH_LABEL, WITH_ERRORS
 
 OTHER = "other"
 """The label of all jobs that have none of their own."""
@@ -44,13 +44,15 @@ class Sums:
 
 
 def summed(rows: Iterable[Counted], labels: Mapping[int, str], last: int) -> Sums:
-    """Add up all rows; `labels` are those of jobs by their ids, `last` that of `last_with_label`.
+    """Add up all rows; `labels` are those of jobs by their ids, `last` that of `within_border`.
 
     There may be tens of thousands, at each scrape: each is looked at once.
     """
     found, known = Sums(), dict(labels)
     runs, slots, took_sums, late_sums = found.runs, found.slots, found.took, found.late
     for job_id, status, cause, took_within, late_within, times, took, late in rows:
+        if job_id == LAST_WITH_LABEL:
+            continue
         label = known.get(job_id)
         if label is None:
             label = known[job_id] = OTHER if is_of_other(job_id, last) else ""

@@ -10,6 +10,8 @@ GONE = 0
 """Instead of a job: totals of jobs that have been deleted."""
 GONE_AND_FOLDED = -1
 """Those of deleted jobs that had no label of their own in the metrics."""
+LAST_WITH_LABEL = -2
+"""Its counts are no totals but borders: each the id of the last job with a label, its cause the limit it holds for."""
 WITH_ERRORS = "errors"
 """The status of runs that succeeded and reported errors."""
 NOT_MEASURED = 0

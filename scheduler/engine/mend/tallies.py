@@ -14,11 +14,11 @@ from scheduler.conf import conf
 from scheduler.engine.base import Engine
 from scheduler.engine.db.add import add_rows
 from scheduler.engine.db.transactions import write_transaction
-from scheduler.engine.views.tallies import is_of_other, last_with_label
+from scheduler.engine.views.tallies import is_of_other, last_with_label, within_border
 from scheduler.models import Job, Status, Tally
 from scheduler.models.primary import locked
 from scheduler.models.run import COUNTERS
-from scheduler.models.tally import AMOUNTS, GONE, GONE_AND_FOLDED, KEY, NOT_MEASURED, WITH_ERRORS
+from scheduler.models.tally import AMOUNTS, GONE, GONE_AND_FOLDED, KEY, LAST_WITH_LABEL, NOT_MEASURED, WITH_ERRORS
 from scheduler.safetext import counted
 
 logger = logging.getLogger("scheduler")
@@ -35,12 +35,33 @@ def mend_tallies(engine: Engine, page: Sequence[Job], after: int, last: int) -> 
     `page` has all jobs behind the id `after`, up to `last` where that is not 0. What else is counted there is of jobs
     that are gone, or that are new.
     """
+    _keep_border(engine, len(page), is_all=not after + last)
     between = Tally.objects.using(engine.using).filter(job_id__gt=after, **({"job_id__lte": last} if last else {}))
     summed = _summed(between)
     if others := {job_id for job_id, _ in summed}.difference(job.pk for job in page):
         _fold(engine, sorted(others)[:FOLDED_AT_ONCE])
     lacking = [job.pk for job in page if _lacks(job, summed)]
     return _count_lacking(engine, lacking) if lacking else 0
+
+
+def _keep_border(engine: Engine, count: int, *, is_all: bool) -> None:
+    """Keep the id of the last job with a label, once there are more jobs than labels. It never moves up.
+
+    `count` jobs are known; if these are all, no query is needed to see that each has a label.
+    """
+    most = conf.METRICS_MAX_JOBS
+    if is_all and count <= most:
+        return
+    jobs, tallies = Job.objects.using(engine.using), Tally.objects.using(engine.using)
+    around = list(jobs.order_by("pk").values_list("pk", flat=True)[most - 1 : most + 1]) if most else []
+    if len(around) < 2:
+        return
+    row = {"job_id": LAST_WITH_LABEL, "status": "", "cause": str(most), "took_within": 0, "late_within": 0}
+    kept = tallies.filter(**row).values_list("count", flat=True).first()
+    if kept is None or kept > around[0]:
+        with write_transaction(engine.using):
+            tallies.get_or_create(**row, defaults={"count": around[0]})
+            tallies.filter(**row, count__gt=around[0]).update(count=around[0])
 
 
 def _count_lacking(engine: Engine, ids: Collection[int]) -> int:
@@ -80,7 +101,9 @@ def _fold(engine: Engine, ids: Collection[int]) -> None:
     tallies, jobs = Tally.objects.using(engine.using), Job.objects.using(engine.using)
     with write_transaction(engine.using):
         gone = tallies.filter(~Exists(jobs.filter(pk=OuterRef("job_id"))), job_id__in=ids)
-        last = last_with_label(list(jobs.order_by("pk").values_list("pk", flat=True)), conf.METRICS_MAX_JOBS)
+        most = conf.METRICS_MAX_JOBS
+        last = last_with_label(list(jobs.order_by("pk").values_list("pk", flat=True)), most)
+        last = within_border(tallies.filter(job_id=LAST_WITH_LABEL).values_list(*KEY, *AMOUNTS), last, most)
         rows = list(locked(gone.order_by(*KEY)))
         add_rows(engine.using, Tally, KEY, AMOUNTS, _folded(rows, last))
         tallies.filter(job_id__in={row.job_id for row in rows}).delete()

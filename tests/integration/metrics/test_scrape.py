@@ -8,7 +8,7 @@ from scheduler.engine.control import pause_all, remove_job
 from scheduler.engine.mend.sweep import sweep
 from scheduler.metrics import SchedulerCollector, figures, render
 from scheduler.models import Instance, Job, JobState, RunLog, Status, Tally
-from scheduler.models.tally import GONE, GONE_AND_FOLDED
+from scheduler.models.tally import GONE, GONE_AND_FOLDED, LAST_WITH_LABEL
 from scheduler.problems import survey
 from scheduler.schedules import Every, Manual
 from tests.costs import quick_at_best
@@ -156,12 +156,68 @@ class TestBound:
         for _ in range(2):
             assert told("scheduler_task_runs_total", status="failure", task="other") == {("schedule",): 6}
             sweep(engine, T0)
-        assert Tally.objects.filter(job_id__lt=0).count() == 2
+        assert Tally.objects.filter(job_id=GONE_AND_FOLDED).count() == 2
 
     def test_none_at_all(self, settings):
         settings.SCHEDULER_METRICS_MAX_JOBS = 0
         make_jobs(2)
         assert {task for _, task, _ in told("scheduler_task_runs_total")} == {"other"}
+        Job.objects.all().delete()
+        assert told("scheduler_task_runs_total", status="failure", task="other") == {("schedule",): 4}
+
+    @pytest.mark.parametrize("deleted", [[0], [0, 1], [1, 2], [0, 2, 3], [0, 1, 2, 3, 4]])
+    def test_no_job_moves_up_when_some_with_labels_are_deleted_so_the_common_label_never_falls_MX1(
+        self, settings, clock, deleted
+    ):
+        settings.SCHEDULER_METRICS_MAX_JOBS = 2
+        jobs, engine = make_jobs(5), make_engine()
+        sweep(engine, T0)
+        before = told_of_other()
+        assert before["scheduler_task_runs_total", "failure"] == 6
+        Job.objects.filter(pk__in=[jobs[number].pk for number in deleted]).delete()
+        for _ in range(2):
+            assert told_of_other() == before
+            labels = {task for _, task, _ in told("scheduler_task_runs_total")}
+            assert labels == {"other", *({"job 0", "job 1"} - {f"job {number}" for number in deleted})}
+            sweep(engine, T0)
+
+    def test_another_limit_gives_the_labels_out_again_MX3(self, settings, clock):
+        settings.SCHEDULER_METRICS_MAX_JOBS = 2
+        jobs, engine = make_jobs(5), make_engine()
+        sweep(engine, T0)
+        jobs[0].delete()
+        settings.SCHEDULER_METRICS_MAX_JOBS = 3
+        for _ in range(2):
+            assert {task for (task,) in told("scheduler_next_run_timestamp_seconds")} == {"job 1", "job 2", "job 3"}
+            sweep(engine, T0)
+        settings.SCHEDULER_METRICS_MAX_JOBS = 2
+        assert {task for (task,) in told("scheduler_next_run_timestamp_seconds")} == {"job 1"}
+
+    def test_a_job_that_comes_with_an_old_id_takes_no_label_in_excess_MX3(self, settings, clock):
+        settings.SCHEDULER_METRICS_MAX_JOBS = 2
+        jobs, engine = make_jobs(5), make_engine()
+        gone = jobs[0].pk
+        jobs[0].delete()
+        sweep(engine, T0)
+        Job.objects.filter(pk=make_job("restored").pk).update(id=gone)
+        for _ in range(2):
+            assert {task for _, task in told("scheduler_job_state")} == {"restored", "job 1"}
+            sweep(engine, T0)
+        Job.objects.filter(pk=gone).delete()
+        assert {task for _, task in told("scheduler_job_state")} == {"job 1"}
+
+    def test_a_border_is_kept_beyond_the_limit_only_and_costs_no_write_again(self, settings, clock):
+        settings.SCHEDULER_METRICS_MAX_JOBS = 2
+        make_jobs(2)
+        engine = make_engine()
+        sweep(engine, T0)
+        assert not Tally.objects.filter(job_id=LAST_WITH_LABEL).exists()
+        make_job("one more")
+        sweep(engine, T0)
+        assert Tally.objects.filter(job_id=LAST_WITH_LABEL).count() == 1
+        with CaptureQueriesContext(connection) as caught:
+            sweep(engine, T0)
+        assert not [query["sql"] for query in caught if query["sql"].startswith(("INSERT", "UPDATE"))]
 
     @pytest.mark.parametrize(("kinds", "seconds"), [(2, 0.1), pytest.param(20, 0.3, marks=pytest.mark.thorough)])
     def test_a_scrape_asks_five_questions_and_is_quick_MX4(self, clock, settings, kinds, seconds):
@@ -213,6 +269,16 @@ class TestBound:
                 assert sum(by_name(samples(), name).values()) == pytest.approx(sum(by_name(every, name).values()))
             assert sum(by_name(samples(), "scheduler_task_skipped_total").values()) == 6
             assert told("scheduler_task_missed_total")["other",] == 4
+
+
+def told_of_other():
+    """Return the counters of the common label that are not 0, by their names and status or bound."""
+    ends = ("_total", "_bucket", "_count", "_sum")
+    return {
+        (name, dict(labels).get("status") or dict(labels).get("le", "")): number
+        for (name, labels), number in samples().items()
+        if ("task", "other") in labels and name.endswith(ends) and number
+    }
 
 
 def by_name(found, name):

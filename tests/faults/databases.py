@@ -37,6 +37,8 @@ LEFT_OPEN = "left open%"
 BALLAST = "faults_ballast"
 INSTANTS = {"slot", "due_at", "started_at", "finished_at", "coalesced_from", "anchor_at", "next_run_at"}
 INSTANTS |= {"wake_at", "orphaned_at", "broken_at"}
+TURN_TO_WRITE = 120.0
+"""Seconds that a fault waits to write to a file, which a crowd of writers may keep to itself on a busy machine."""
 BACK_AGAIN = 30.0
 """Seconds that the controller itself waits for a server that is away."""
 
@@ -167,7 +169,7 @@ class Sqlite(Database):
         return f"sqlite:///{self.path}"
 
     def connect(self) -> Any:
-        return sqlite3.connect(self.path, timeout=20, isolation_level=None)
+        return sqlite3.connect(self.path, timeout=TURN_TO_WRITE, isolation_level=None)
 
     def create(self) -> None:
         self.path.touch()

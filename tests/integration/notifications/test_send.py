@@ -88,7 +88,10 @@ class TestAServerThatIsDown:
         office.step(at(minutes=20))
         assert [one.code for one in get_scheduler_status().problems if one.code == "notices_waiting"] == []
 
-    def test_a_mail_server_that_says_later_is_tried_again_until_it_takes_the_mail(self, office, fail, monkeypatch):
+    def test_a_mail_server_that_says_later_is_tried_again_until_it_takes_the_mail(
+        self, office, fail, monkeypatch, settings
+    ):
+        settings.MAILERS = {"default": {"BACKEND": "django.core.mail.backends.locmem.EmailBackend"}}  # Django 6.1
         office.notifier._deliver = lambda channel, message: channel.send(message)
         answers, mails = [SMTPDataError(451, b"greylisted")] * 5, []
 

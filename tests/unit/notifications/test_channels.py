@@ -147,6 +147,7 @@ class TestWhatIsRefusedAndWhatIsOfTheMoment:
 
     @pytest.fixture
     def mail(self, settings):
+        settings.MAILERS = {"default": {"BACKEND": "django.core.mail.backends.locmem.EmailBackend"}}  # Django 6.1
         settings.SCHEDULER_NOTIFY = [{"channel": "email", "to": ["a@b.c", "d@e.f"]}]
         (channel,) = configured_channels()
         return channel

@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from scheduler.engine.db.bulk import insert_values
@@ -33,8 +34,6 @@ LONGEST_VALUE = 2000
 """Characters of keyword arguments that an event keeps."""
 LONGEST_NAME = 60
 """Characters of a header or an option whose value stands beside it."""
-
-STORED = ("job", "name", "at", "kind", "actor", "reason", "data")
 
 Columns = Mapping[str, Any]
 
@@ -68,8 +67,8 @@ def write_events(using: str, events: Sequence[JobEvent]) -> None:
         now = shared_now(using)
         for one in undated:
             one.at = now
-    rows = [(one.job_id, one.name, one.at, one.kind, one.actor, one.reason, one.data) for one in events]
-    insert_values(using, [JobEvent._meta.get_field(name) for name in STORED], rows)
+    fields = [field for field in JobEvent._meta.concrete_fields if not field.primary_key]
+    insert_values(using, fields, list(map(attrgetter(*(field.attname for field in fields)), events)))
 
 
 def creations(jobs: Iterable[Job], actor: str) -> list[JobEvent]:

@@ -12,6 +12,8 @@ from scheduler.contrib.tasks.errors import TaskCancelled, TaskLost
 
 SAID = ("task", "priority", "queue", "backend")
 """What all calls of a task have in common that say nothing of their own."""
+MOST_KNOWN = 1000
+"""Queues may have any name."""
 
 
 class Teller(NamedTuple):
@@ -41,6 +43,8 @@ def teller_of(run: Any) -> Teller:
     known, teller = _common.get(said, (None, None))
     if teller is None or known is not named:
         teller = _teller(named, envelope)
+        if len(_common) >= MOST_KNOWN:
+            _common.clear()
         _common[said] = named, teller
     return teller
 

@@ -16,7 +16,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from scheduler.clock import SYSTEM_CLOCK
-from scheduler.contrib.tasks import SchedulerBackend
+from scheduler.contrib.tasks import SchedulerBackend, telling
 from scheduler.contrib.tasks.telling import teller_of
 from scheduler.models import Job, RunLog
 from tests.integration.enqueued.conftest import BACKEND, TASKS
@@ -337,3 +337,13 @@ def test_calls_of_a_task_are_told_with_the_same_until_the_settings_change(calls,
     assert (teller.task, teller_of(first).task) == (calls.add, calls.add.using(priority=7))
     settings.TASKS = TASKS | {"default": TASKS["default"] | {"OPTIONS": {"store": 7}}}
     assert teller_of(usual).options == {"store": 7}
+
+
+def test_what_calls_are_told_with_is_kept_for_so_many_queues_only(calls, monkeypatch):
+    monkeypatch.setattr(telling, "MOST_KNOWN", 3)
+    calls.add.enqueue(1, x=2)
+    run = RunLog.objects.get()
+    for number in range(10):
+        run.kwargs = run.kwargs | {"priority": number}
+        assert teller_of(run).task.priority == number
+        assert len(telling._common) <= 3
